@@ -90,7 +90,13 @@ public final class HostMemory {
       }
       if (address == 0) {
         throw new OutOfNativeMemoryError(
-            "cannot allocate " + bytes + " B of host memory: " + stats() + ", limit " + LIMIT + " B");
+            "cannot allocate "
+                + bytes
+                + " B of host memory: "
+                + stats()
+                + ", limit "
+                + LIMIT
+                + " B");
       }
     }
     long live = LIVE.addAndGet(bytes);

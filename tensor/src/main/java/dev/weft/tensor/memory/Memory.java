@@ -43,26 +43,22 @@ public final class Memory {
 
   /** Reads {@code n} floats. */
   public static void get(long address, float[] target, int start, int n) {
-    UNSAFE.copyMemory(
-        null, address, target, Unsafe.ARRAY_FLOAT_BASE_OFFSET + 4L * start, 4L * n);
+    UNSAFE.copyMemory(null, address, target, Unsafe.ARRAY_FLOAT_BASE_OFFSET + 4L * start, 4L * n);
   }
 
   /** Writes {@code n} floats. */
   public static void put(long address, float[] source, int start, int n) {
-    UNSAFE.copyMemory(
-        source, Unsafe.ARRAY_FLOAT_BASE_OFFSET + 4L * start, null, address, 4L * n);
+    UNSAFE.copyMemory(source, Unsafe.ARRAY_FLOAT_BASE_OFFSET + 4L * start, null, address, 4L * n);
   }
 
   /** Reads {@code n} doubles. */
   public static void get(long address, double[] target, int start, int n) {
-    UNSAFE.copyMemory(
-        null, address, target, Unsafe.ARRAY_DOUBLE_BASE_OFFSET + 8L * start, 8L * n);
+    UNSAFE.copyMemory(null, address, target, Unsafe.ARRAY_DOUBLE_BASE_OFFSET + 8L * start, 8L * n);
   }
 
   /** Writes {@code n} doubles. */
   public static void put(long address, double[] source, int start, int n) {
-    UNSAFE.copyMemory(
-        source, Unsafe.ARRAY_DOUBLE_BASE_OFFSET + 8L * start, null, address, 8L * n);
+    UNSAFE.copyMemory(source, Unsafe.ARRAY_DOUBLE_BASE_OFFSET + 8L * start, null, address, 8L * n);
   }
 
   /** Reads {@code n} longs. */

@@ -1,4 +1,7 @@
-/** Native memory: the allocator, its pool and its counters, and the raw reads and writes that kernels use. */
+/**
+ * Native memory: the allocator, its pool and its counters, and the raw reads and writes that
+ * kernels use.
+ */
 @NullMarked
 package dev.weft.tensor.memory;
 

@@ -1,0 +1,250 @@
+package dev.weft.tensor;
+
+import dev.weft.tensor.autograd.Autograd;
+import dev.weft.tensor.autograd.AutogradMeta;
+import dev.weft.tensor.autograd.Node;
+import dev.weft.tensor.cpu.HostData;
+import java.util.Arrays;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * An n-dimensional array of numbers: a plain one over host or device memory ({@link
+ * StridedTensor}), a distributed one, or one whose data is still on its way. The object may be read
+ * by any thread; its data belongs to the thread that works with it and is handed over through a
+ * release/acquire point.
+ *
+ * <p>Operators are static methods by family in {@code dev.weft.tensor.op}; the everyday ones are
+ * here as well. Semantics of dtype promotion, division, NaN and empty tensors are PyTorch's.
+ */
+public abstract class Tensor {
+  private @Nullable AutogradMeta autograd;
+
+  /** For the tensor kinds. */
+  protected Tensor() {}
+
+  // ---- what it is ----
+
+  /** The sizes; the global ones of a distributed tensor. Do not change the array. */
+  public abstract long[] shape();
+
+  /** The element type. */
+  public abstract DType dtype();
+
+  /** Where the data lies. */
+  public abstract Device device();
+
+  /** How operators treat it, or null for plain memory. */
+  public abstract @Nullable TensorKind kind();
+
+  /** The storages under it. */
+  public abstract List<Storage> storages();
+
+  /**
+   * The whole value as a plain tensor on this rank: itself, or what a distributed tensor gathers (a
+   * collective, to be called on all its ranks).
+   */
+  public abstract StridedTensor plain();
+
+  /** Another tensor object of the same data, with no history. */
+  public abstract Tensor alias();
+
+  /** A contiguous copy that belongs to the caller and to no scope; not recorded. */
+  public abstract Tensor ownedCopy();
+
+  /** The number of dimensions. */
+  public final int ndim() {
+    return shape().length;
+  }
+
+  /** The size of a dimension; negative ones count from the end. */
+  public final long size(int dim) {
+    return shape()[Shapes.dim(dim, ndim())];
+  }
+
+  /** The number of elements. */
+  public final long numel() {
+    return Shapes.numel(shape());
+  }
+
+  /** How often the data was changed in place. */
+  public final int version() {
+    int v = 0;
+    for (Storage s : storages()) {
+      v += s.version();
+    }
+    return v;
+  }
+
+  /** Shape, dtype and device in a few characters, for messages; never reads the data. */
+  public String describe() {
+    return dtype() + Arrays.toString(shape()) + " on " + device();
+  }
+
+  // ---- memory ----
+
+  /** Frees the memory now, unless something retains it. Later reads are errors. */
+  public final void close() {
+    for (Storage s : storages()) {
+      if (!s.isFreed()) {
+        boolean unused = TensorScope.disown(s);
+        s.release();
+      }
+    }
+  }
+
+  /** Takes the maker's reference from the scope that holds it; the caller then holds it. */
+  public final void disown() {
+    for (Storage s : storages()) {
+      boolean unused = TensorScope.disown(s);
+    }
+  }
+
+  /** True when this covers all of storages that only {@code scope} holds. */
+  public final boolean isWholeStorageOf(TensorScope scope) {
+    for (Storage s : storages()) {
+      if (s.owner() != scope || s.byteSize() != numelOnRank() * dtype().byteSize()) {
+        return false;
+      }
+    }
+    return !storages().isEmpty() && isDense();
+  }
+
+  /** Elements that this rank holds. */
+  protected long numelOnRank() {
+    return numel();
+  }
+
+  /** True where this rank's elements lie in row-major order without gaps. */
+  protected abstract boolean isDense();
+
+  /** Gives the reference that the caller holds to the scope of another tensor, if it has one. */
+  public final boolean giveToOwnerOf(Tensor other) {
+    List<Storage> theirs = other.storages();
+    TensorScope owner = theirs.isEmpty() ? null : theirs.get(0).owner();
+    if (owner == null) {
+      return false;
+    }
+    for (Storage s : storages()) {
+      owner.take(s);
+    }
+    return true;
+  }
+
+  /** Gives the reference that the caller holds to this thread's scope, or to nobody. */
+  public final void giveToCurrentScope() {
+    TensorScope scope = TensorScope.current();
+    for (Storage s : storages()) {
+      if (scope != null && s.owner() == null) {
+        scope.take(s);
+      } else if (s.owner() != null) {
+        s.release();
+      }
+    }
+  }
+
+  // ---- autograd ----
+
+  /** Autograd's view of this tensor, made when first asked for. */
+  public final AutogradMeta autograd() {
+    AutogradMeta meta = autograd;
+    if (meta == null) {
+      meta = new AutogradMeta();
+      autograd = meta;
+    }
+    return meta;
+  }
+
+  /** Autograd's view of this tensor, or null. */
+  public final @Nullable AutogradMeta autogradOrNull() {
+    return autograd;
+  }
+
+  /** Whether gradients flow to it. */
+  public final boolean requiresGrad() {
+    return Autograd.requiresGrad(autograd);
+  }
+
+  /** Asks for gradients of a leaf, or no longer. */
+  public final Tensor requiresGrad(boolean requires) {
+    Autograd.setRequiresGrad(this, requires);
+    return this;
+  }
+
+  /** True unless it is the recorded result of an operator. */
+  public final boolean isLeaf() {
+    return Autograd.gradFn(autograd) == null;
+  }
+
+  /** The call that made it, or null for a leaf. */
+  public final @Nullable Node gradFn() {
+    return Autograd.gradFn(autograd);
+  }
+
+  /** A leaf's accumulated gradient, or null. */
+  public final @Nullable Tensor grad() {
+    return Autograd.grad(autograd);
+  }
+
+  /** Sets a leaf's gradient; null clears it and lets its memory go. */
+  public final void setGrad(@Nullable Tensor gradient) {
+    Autograd.setGrad(this, gradient);
+  }
+
+  /** Computes the gradients of all leaves below this tensor of one element. */
+  public final void backward() {
+    Autograd.backward(this, null, false);
+  }
+
+  /** The same, from a gradient of this tensor's shape. */
+  public final void backward(Tensor gradient) {
+    Autograd.backward(this, gradient, false);
+  }
+
+  /** The same data without history. */
+  public final Tensor detach() {
+    return alias();
+  }
+
+  // ---- values ----
+
+  /** The value of a tensor of one element. */
+  public final double item() {
+    return HostData.item(this);
+  }
+
+  /** The values in row-major order, converted. */
+  public final float[] toFloatArray() {
+    return HostData.floats(plain());
+  }
+
+  /** The values in row-major order, converted. */
+  public final double[] toDoubleArray() {
+    return HostData.doubles(plain());
+  }
+
+  /** The values in row-major order, converted; fractions are cut. */
+  public final long[] toLongArray() {
+    return HostData.longs(plain());
+  }
+
+  /** A float32 CPU tensor with these values. */
+  public static Tensor of(float[] values, long... shape) {
+    return HostData.of(values, shape);
+  }
+
+  /** A float64 CPU tensor with these values. */
+  public static Tensor of(double[] values, long... shape) {
+    return HostData.of(values, shape);
+  }
+
+  /** An int64 CPU tensor with these values. */
+  public static Tensor of(long[] values, long... shape) {
+    return HostData.of(values, shape);
+  }
+
+  @Override
+  public String toString() {
+    return "Tensor(" + describe() + ")";
+  }
+}

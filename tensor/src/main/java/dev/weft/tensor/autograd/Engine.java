@@ -1,0 +1,340 @@
+package dev.weft.tensor.autograd;
+
+import dev.weft.tensor.Storage;
+import dev.weft.tensor.Tensor;
+import dev.weft.tensor.TensorScope;
+import dev.weft.tensor.op.Casts;
+import dev.weft.tensor.op.Creation;
+import dev.weft.tensor.op.Pointwise;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.PriorityQueue;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One run of backward, on the calling thread. Nodes run in descending order of their sequence
+ * numbers, which is a reverse topological order. Each node runs in a scope of its own, so that
+ * temporaries of its formula are gone when it is done; a gradient lives until its node has used it.
+ */
+final class Engine {
+  private final boolean retainGraph;
+  private final @Nullable List<Tensor> wanted;
+  private final Map<Node, @Nullable Tensor[]> buffers = new HashMap<>();
+  private final PriorityQueue<Node> ready =
+      new PriorityQueue<>(Comparator.comparingLong(Node::sequence).reversed());
+  // Results for the wanted tensors, by (node, output) or leaf.
+  private final @Nullable Tensor[] found;
+  private @Nullable Set<Node> useful;
+
+  Engine(boolean retainGraph, @Nullable List<Tensor> wanted) {
+    this.retainGraph = retainGraph;
+    this.wanted = wanted;
+    this.found = new Tensor[wanted == null ? 0 : wanted.size()];
+  }
+
+  List<@Nullable Tensor> run(List<Tensor> roots, List<? extends @Nullable Tensor> gradients) {
+    boolean before = Autograd.setEnabled(false);
+    try {
+      if (wanted != null) {
+        useful = usefulNodes(roots);
+      }
+      try (TensorScope scope = TensorScope.open()) {
+        for (int i = 0; i < roots.size(); i++) {
+          seed(scope, roots.get(i), gradients.get(i));
+        }
+      }
+      while (!ready.isEmpty()) {
+        step(ready.remove());
+      }
+      return handOver();
+    } finally {
+      Autograd.setEnabled(before);
+      // Only after a failure is anything left.
+      for (@Nullable Tensor[] rest : buffers.values()) {
+        for (Tensor t : rest) {
+          if (t != null) {
+            release(t);
+          }
+        }
+      }
+    }
+  }
+
+  private void seed(TensorScope scope, Tensor root, @Nullable Tensor gradient) {
+    if (!root.requiresGrad()) {
+      throw new IllegalStateException(
+          "backward: the tensor (" + root.describe() + ") does not require a gradient");
+    }
+    Tensor g = gradient;
+    if (g == null) {
+      if (root.numel() != 1) {
+        throw new IllegalArgumentException(
+            "backward without a gradient needs a tensor of one element; got " + root.describe());
+      }
+      g = Creation.fullLike(root, 1);
+    } else if (!Arrays.equals(g.shape(), root.shape())) {
+      throw new IllegalArgumentException(
+          "gradient has " + g.describe() + "; expected the shape of " + root.describe());
+    }
+    deliver(scope, Node.Edge.of(root), g, 1);
+  }
+
+  private void step(Node node) {
+    @Nullable Tensor[] gradOutputs = buffers.remove(node);
+    if (gradOutputs == null) {
+      return;
+    }
+    Node.Edge[] edges = node.edges();
+    boolean[] needed = new boolean[edges.length];
+    boolean any = false;
+    for (int i = 0; i < edges.length; i++) {
+      needed[i] = isUseful(edges[i]);
+      any |= needed[i];
+    }
+    try (TensorScope scope = TensorScope.open()) {
+      for (int i = 0; i < gradOutputs.length; i++) {
+        Tensor g = gradOutputs[i];
+        if (g != null) {
+          Tensor hooked = node.runOutputHooks(i, g);
+          if (hooked != g) {
+            retain(hooked);
+            release(g);
+            gradOutputs[i] = hooked;
+          }
+          takeWanted(node, i, gradOutputs[i]);
+        }
+      }
+      if (any) {
+        node.needed = needed;
+        Backward formula = java.util.Objects.requireNonNull(node.op().backward());
+        @Nullable Tensor[] results = formula.apply(node, gradOutputs);
+        node.needed = null;
+        check(node, results, edges.length);
+        for (int i = 0; i < edges.length; i++) {
+          Tensor g = results[i];
+          if (needed[i] && g != null) {
+            deliver(scope, edges[i], cast(node, i, g), uses(results, needed, g));
+          }
+        }
+      }
+    } finally {
+      for (Tensor g : gradOutputs) {
+        if (g != null) {
+          release(g);
+        }
+      }
+    }
+    if (!retainGraph) {
+      node.release();
+    }
+  }
+
+  private static Tensor cast(Node node, int i, Tensor g) {
+    if (!Arrays.equals(g.shape(), node.inputShape(i))) {
+      throw new IllegalStateException(
+          "the backward formula of '"
+              + node.op()
+              + "' gave "
+              + g.describe()
+              + " for input "
+              + i
+              + " of shape "
+              + Arrays.toString(node.inputShape(i)));
+    }
+    return g.dtype() == node.inputDType(i) ? g : Casts.to(g, node.inputDType(i));
+  }
+
+  private static void check(Node node, @Nullable Tensor[] results, int expected) {
+    if (results.length != expected) {
+      throw new IllegalStateException(
+          "the backward formula of '"
+              + node.op()
+              + "' gave "
+              + results.length
+              + " gradients for "
+              + expected
+              + " inputs");
+    }
+  }
+
+  /** How many of the results lie on the storages of one of them. */
+  private static int uses(@Nullable Tensor[] results, boolean[] needed, Tensor one) {
+    int n = 0;
+    for (int i = 0; i < results.length; i++) {
+      Tensor t = results[i];
+      if (needed[i] && t != null && t.storages().get(0) == one.storages().get(0)) {
+        n++;
+      }
+    }
+    return n;
+  }
+
+  private void deliver(TensorScope scope, Node.Edge edge, Tensor gradient, int uses) {
+    Node node = edge.node();
+    if (node != null) {
+      @Nullable Tensor[] slots = buffers.get(node);
+      if (slots == null) {
+        slots = new Tensor[node.outputCount()];
+        buffers.put(node, slots);
+        ready.add(node);
+      }
+      Tensor before = slots[edge.outputIndex()];
+      Tensor sum = before == null ? gradient : Pointwise.add(before, gradient);
+      retain(sum);
+      slots[edge.outputIndex()] = sum;
+      if (before != null) {
+        release(before);
+      }
+    } else if (edge.leaf() != null) {
+      Tensor leaf = edge.leaf();
+      Tensor hooked = leaf.autograd().runHooks(gradient);
+      if (wanted != null) {
+        accumulateWanted(leaf, hooked);
+      } else {
+        accumulate(scope, leaf, hooked, hooked == gradient ? uses : 2);
+      }
+    }
+  }
+
+  private static void accumulate(TensorScope scope, Tensor leaf, Tensor gradient, int uses) {
+    AutogradMeta meta = leaf.autograd();
+    Tensor before = meta.grad;
+    if (before != null) {
+      if (before.kind() == null && gradient.kind() == null && before.dtype() == gradient.dtype()) {
+        Pointwise.addInPlace(before, gradient);
+      } else {
+        adopt(scope, leaf, Pointwise.add(before, gradient), 1);
+      }
+    } else {
+      adopt(scope, leaf, gradient, uses);
+    }
+    meta.runPostAccumulateHooks(leaf);
+  }
+
+  /** Makes a gradient the leaf's own: as it is where nothing else uses it, else a copy. */
+  private static void adopt(TensorScope scope, Tensor leaf, Tensor gradient, int uses) {
+    Tensor own = uses == 1 && gradient.isWholeStorageOf(scope) ? gradient : null;
+    if (own == null) {
+      own = gradient.ownedCopy();
+    } else {
+      own.disown();
+    }
+    boolean scoped = own.giveToOwnerOf(leaf);
+    leaf.autograd().setGrad(own, !scoped);
+  }
+
+  // ---- Autograd.grad: only what leads to the wanted tensors ----
+
+  private void takeWanted(Node node, int output, @Nullable Tensor gradient) {
+    if (wanted == null || gradient == null) {
+      return;
+    }
+    for (int i = 0; i < wanted.size(); i++) {
+      AutogradMeta meta = wanted.get(i).autograd();
+      if (meta.gradFn == node && meta.outputIndex == output && found[i] == null) {
+        retain(gradient);
+        found[i] = gradient;
+      }
+    }
+  }
+
+  private void accumulateWanted(Tensor leaf, Tensor gradient) {
+    for (int i = 0; i < found.length; i++) {
+      if (wanted != null && wanted.get(i) == leaf) {
+        Tensor before = found[i];
+        Tensor sum = before == null ? gradient : Pointwise.add(before, gradient);
+        retain(sum);
+        found[i] = sum;
+        if (before != null) {
+          release(before);
+        }
+      }
+    }
+  }
+
+  /** Gives the results to the caller's scope. */
+  private List<@Nullable Tensor> handOver() {
+    List<@Nullable Tensor> results = new ArrayList<>();
+    for (Tensor t : found) {
+      if (t != null) {
+        t.giveToCurrentScope();
+      }
+      results.add(t);
+    }
+    return results;
+  }
+
+  private boolean isUseful(Node.Edge edge) {
+    if (edge.isNone()) {
+      return false;
+    }
+    if (wanted == null) {
+      return true;
+    }
+    return edge.leaf() != null
+        ? wanted.contains(edge.leaf())
+        : useful != null && useful.contains(edge.node());
+  }
+
+  /** Nodes from which a wanted tensor can be reached, or whose output is one. */
+  private Set<Node> usefulNodes(List<Tensor> roots) {
+    Set<Node> all = new HashSet<>();
+    List<Node> ordered = new ArrayList<>();
+    ArrayDeque<Node> stack = new ArrayDeque<>();
+    for (Tensor root : roots) {
+      Node n = root.autograd().gradFn;
+      if (n != null && all.add(n)) {
+        stack.push(n);
+      }
+    }
+    while (!stack.isEmpty()) {
+      Node n = stack.pop();
+      ordered.add(n);
+      for (Node.Edge e : n.edges()) {
+        if (e.node() != null && all.add(e.node())) {
+          stack.push(e.node());
+        }
+      }
+    }
+    ordered.sort(Comparator.comparingLong(Node::sequence));
+    Set<Object> targets = java.util.Collections.newSetFromMap(new IdentityHashMap<>());
+    if (wanted != null) {
+      for (Tensor t : wanted) {
+        Node n = t.autograd().gradFn;
+        targets.add(n == null ? t : n);
+      }
+    }
+    Set<Node> result = new HashSet<>();
+    for (Node n : ordered) {
+      boolean good = targets.contains(n);
+      for (Node.Edge e : n.edges()) {
+        good |= e.node() != null && result.contains(e.node());
+        good |= e.leaf() != null && targets.contains(e.leaf());
+      }
+      if (good) {
+        result.add(n);
+      }
+    }
+    return result;
+  }
+
+  private static void retain(Tensor t) {
+    for (Storage s : t.storages()) {
+      s.retain();
+    }
+  }
+
+  private static void release(Tensor t) {
+    for (Storage s : t.storages()) {
+      s.release();
+    }
+  }
+}
