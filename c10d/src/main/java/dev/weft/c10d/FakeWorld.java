@@ -14,13 +14,13 @@ public final class FakeWorld {
 
   /** Runs code as a rank of a world of so many. */
   public static void run(int rank, int size, RankBody.Action body) {
-    Object unused =
-        FakeWorld.<@Nullable Object>call(
+    boolean unused =
+        call(
             rank,
             size,
             r -> {
               body.run(r);
-              return null;
+              return true;
             });
   }
 

@@ -68,7 +68,7 @@ final class LocalRun<T extends @Nullable Object> {
         threads[rank] = null;
       }
       // An interrupt meant for this rank must not meet the next user of the thread.
-      boolean cleared = Thread.interrupted();
+      boolean unused = Thread.interrupted();
       thread.setName(before);
       if (running.decrementAndGet() == 0) {
         LockSupport.unpark(caller);

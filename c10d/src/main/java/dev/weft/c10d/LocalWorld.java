@@ -63,11 +63,11 @@ public final class LocalWorld {
 
   /** Runs the code on all ranks. */
   public void run(RankBody.Action body) {
-    List<@Nullable Object> unused =
-        this.<@Nullable Object>call(
+    List<Boolean> unused =
+        call(
             rank -> {
               body.run(rank);
-              return null;
+              return true;
             });
   }
 
