@@ -105,7 +105,8 @@ public final class Rendezvous implements AutoCloseable {
 
     private Builder(String url) {
       try {
-        this.url = new URI(url);
+        // A URI needs something behind the slashes.
+        this.url = new URI(url.startsWith("env://") ? "env:///" + url.substring(6) : url);
       } catch (URISyntaxException e) {
         throw new IllegalArgumentException(expected("url", url, KINDS), e);
       }

@@ -28,6 +28,7 @@ final class RequestDecoder extends ByteToMessageDecoder {
   private int field;
   private int groupsLeft;
   private boolean counted;
+  private boolean broken;
   private int keyBytes;
   private List<String> keys = new ArrayList<>();
   private List<byte[]> values = new ArrayList<>();
@@ -35,6 +36,21 @@ final class RequestDecoder extends ByteToMessageDecoder {
 
   @Override
   protected void decode(ChannelHandlerContext ctx, ByteBuf in, List<Object> out) {
+    boolean good = false;
+    try {
+      if (!broken) {
+        decode(in, out);
+      }
+      good = !broken;
+    } finally {
+      if (!good) {
+        broken = true;
+        in.skipBytes(in.readableBytes()); // nothing behind an error has a meaning
+      }
+    }
+  }
+
+  private void decode(ByteBuf in, List<Object> out) {
     var current = query;
     if (current == null) {
       current = Query.of(in.readUnsignedByte());
