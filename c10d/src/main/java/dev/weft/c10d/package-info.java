@@ -1,6 +1,7 @@
 /**
- * Distributed communication: the world and its process groups, and the exceptions that tell what
- * went wrong in it.
+ * Ranks, process groups and collectives. {@code Distributed} is the way in for programs, {@code
+ * ProcessGroup} the object behind it, {@code Backend} the service that moves data for one device
+ * type, {@code LocalWorld} a world of threads in one JVM.
  */
 @NullMarked
 package dev.weft.c10d;
