@@ -3,11 +3,12 @@ package dev.weft.c10d;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import com.google.common.base.Strings;
 import dev.weft.c10d.store.Store;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Collectors;
 
 /**
  * The first failure of a world, told to all of its ranks through their store: whoever fails (or
@@ -15,14 +16,32 @@ import java.util.Optional;
  * rank can name it. Immutable.
  *
  * @param rank the rank that failed
- * @param reason what happened to it, in a line or a few
+ * @param reason what happened to it, in a line
+ * @param trace the top of the stack, a frame a line; empty if there is none
  */
-public record FailureNotice(int rank, String reason) {
+public record FailureNotice(int rank, String reason, String trace) {
   /** The key of the notice in the store that the world's ranks share. */
   public static final String KEY = "weft/failure";
 
   private static final int MAX_REASON = 4096;
+  private static final int MAX_FRAMES = 5;
   private static final ObjectMapper JSON = new ObjectMapper();
+
+  /**
+   * Makes a notice of an exception.
+   *
+   * @param rank the rank that it was thrown on
+   * @param failure the exception
+   * @return the notice
+   */
+  public static FailureNotice of(int rank, Throwable failure) {
+    String frames =
+        Arrays.stream(failure.getStackTrace())
+            .limit(MAX_FRAMES)
+            .map(frame -> "at " + frame)
+            .collect(Collectors.joining("\n"));
+    return new FailureNotice(rank, failure.toString(), frames);
+  }
 
   /**
    * Stores this notice unless there is one.
@@ -35,6 +54,7 @@ public record FailureNotice(int rank, String reason) {
         JSON.createObjectNode()
             .put("rank", rank)
             .put("reason", reason.substring(0, Math.min(MAX_REASON, reason.length())))
+            .put("trace", trace.substring(0, Math.min(MAX_REASON, trace.length())))
             .toString();
     return parse(store.compareSet(KEY, "", text));
   }
@@ -66,7 +86,7 @@ public record FailureNotice(int rank, String reason) {
     try {
       JsonNode node = JSON.readTree(text);
       return new FailureNotice(
-          node.path("rank").asInt(-1), Strings.nullToEmpty(node.path("reason").asText()));
+          node.path("rank").asInt(-1), node.path("reason").asText(), node.path("trace").asText());
     } catch (JsonProcessingException e) {
       throw new StoreException("key '" + KEY + "' holds no failure notice: " + text, e);
     }

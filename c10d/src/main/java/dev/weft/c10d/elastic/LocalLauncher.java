@@ -140,12 +140,14 @@ public final class LocalLauncher {
                 () ->
                     new IllegalStateException(
                         "a failure notice of a rank that is not here: " + told));
-    if (told.isEmpty()) {
-      new FailureNotice(first.rank(), "its process ended with " + first.ending()).publish(attempt);
-    }
+    var notice =
+        told.orElseGet(
+            () ->
+                new FailureNotice(first.rank(), "its process ended with " + first.ending(), "")
+                    .publish(attempt));
     group.awaitAll(config.noticePeriod());
     group.stop();
-    report(first);
+    report(first, notice);
     return first.exitCode() == 0 ? 1 : first.exitCode();
   }
 
@@ -153,17 +155,16 @@ public final class LocalLauncher {
     return group.workers().stream().filter(worker -> worker.rank() == rank).findFirst();
   }
 
-  private void report(Worker first) {
+  /** Says what failed, the most important last: it is what stands on the screen at the end. */
+  private void report(Worker first, FailureNotice notice) {
     var lines = new ArrayList<String>();
-    lines.add(
-        "weft: rank %d of %d failed first: %s, pid %d"
-            .formatted(first.rank(), config.nprocPerNode(), first.ending(), first.pid()));
     var last = first.lastErrorLines();
-    lines.add(
-        last.isEmpty()
-            ? "weft: it wrote nothing to its standard error"
-            : "weft: the end of its standard error:");
-    last.forEach(line -> lines.add("    " + line));
+    if (last.isEmpty()) {
+      lines.add("weft: rank " + first.rank() + " wrote nothing to its standard error");
+    } else {
+      lines.add("weft: the end of the standard error of rank " + first.rank() + ":");
+      last.forEach(line -> lines.add("    " + line));
+    }
     var others = new ArrayList<String>();
     for (Worker worker : group.workers()) {
       if (worker != first) {
@@ -175,6 +176,13 @@ public final class LocalLauncher {
     }
     if (!others.isEmpty()) {
       lines.add("weft: the other ranks have ended: " + String.join(", ", others));
+    }
+    lines.add(
+        "weft: rank %d of %d failed first: %s, pid %d"
+            .formatted(first.rank(), config.nprocPerNode(), first.ending(), first.pid()));
+    if (!notice.trace().isEmpty()) {
+      lines.add("    " + notice.reason());
+      notice.trace().lines().forEach(frame -> lines.add("        " + frame));
     }
     write(config.err(), lines);
   }

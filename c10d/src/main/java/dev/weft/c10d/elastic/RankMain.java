@@ -82,7 +82,7 @@ public final class RankMain {
             .timeout(Deadline.after(PUBLISH_TIMEOUT).timeout())
             .open()) {
       String restarts = environment.getOrDefault(RankEnvironment.RESTART_COUNT, "0");
-      new FailureNotice(Integer.parseInt(environment.getOrDefault("RANK", "")), failure.toString())
+      FailureNotice.of(Integer.parseInt(environment.getOrDefault("RANK", "")), failure)
           .publish(new PrefixStore(RankEnvironment.attemptPrefix(restarts), store));
     } catch (DistributedException | IllegalArgumentException e) {
       System.err.println(

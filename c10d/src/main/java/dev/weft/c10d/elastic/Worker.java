@@ -8,7 +8,6 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -135,10 +134,5 @@ final class Worker {
       Thread.currentThread().interrupt();
       log.debug("interrupted while reading the last output of rank {}", rank);
     }
-  }
-
-  /** Those of the workers that have not ended. */
-  static List<Worker> alive(List<Worker> workers) {
-    return workers.stream().filter(Worker::isAlive).collect(Collectors.toList());
   }
 }

@@ -116,7 +116,7 @@ final class WorkerGroup {
       return;
     }
     stopped = true;
-    var alive = Worker.alive(workers);
+    var alive = workers.stream().filter(Worker::isAlive).toList();
     alive.forEach(Worker::terminate);
     if (!alive.isEmpty()) {
       awaitAll(config.gracePeriod());

@@ -96,7 +96,7 @@ class LocalLauncherTest {
     assertThat(code).isEqualTo(1);
     assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(20));
     var lines = lines(err);
-    assertThat(lines.subList(Math.max(0, lines.size() - 20), lines.size()))
+    assertThat(lines.subList(Math.max(0, lines.size() - 10), lines.size()))
         .anyMatch(line -> line.startsWith("weft: rank 2 of 4 failed first: exit code 1"))
         .anyMatch(line -> line.contains("java.lang.IllegalStateException: batch 17 is empty"))
         .anyMatch(line -> line.contains("Ranks$Thrower.main"))
