@@ -1,5 +1,7 @@
 package dev.weft.cli;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import dev.weft.c10d.store.TcpStore;
 import java.io.PrintWriter;
 import java.time.Duration;
@@ -50,7 +52,7 @@ final class StoreCommand implements Callable<Integer> {
   @Override
   public Integer call() throws InterruptedException {
     PrintWriter out =
-        spec == null ? new PrintWriter(System.out, true) : spec.commandLine().getOut();
+        spec == null ? new PrintWriter(System.out, true, UTF_8) : spec.commandLine().getOut();
     try (var store = TcpStore.at(host, port).server(true).waitForWorkers(false).open()) {
       out.println("weft store: listening on " + host + ":" + store.port());
       out.flush();

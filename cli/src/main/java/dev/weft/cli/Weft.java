@@ -11,7 +11,6 @@ import picocli.CommandLine.Command;
     description = "Hybrid-parallel training for the JVM.",
     mixinStandardHelpOptions = true,
     version = "weft 0.1.0",
-    subcommands = {RunCommand.class, StoreCommand.class},
     synopsisSubcommandLabel = "COMMAND")
 public final class Weft {
   private Weft() {}
@@ -28,6 +27,9 @@ public final class Weft {
 
   static CommandLine commandLine() {
     var commands = new CommandLine(new Weft());
+    // What follows the main class is that program's, whatever it looks like.
+    commands.addSubcommand(new CommandLine(new RunCommand()).setStopAtPositional(true));
+    commands.addSubcommand(new StoreCommand());
     commands.setExecutionExceptionHandler(
         (failure, command, parsed) -> {
           if (!(failure instanceof DistributedException)
@@ -41,8 +43,6 @@ public final class Weft {
               ? CommandLine.ExitCode.USAGE
               : CommandLine.ExitCode.SOFTWARE;
         });
-    // What follows the main class of `run` is that program's, whatever it looks like.
-    commands.getSubcommands().get("run").setStopAtPositional(true);
     return commands;
   }
 }
