@@ -22,7 +22,8 @@ final class Blocks {
     long[] part = whole.shape().clone();
     part[dim] /= n;
     for (int k = 0; k < n; k++) {
-      Regions.copy(Regions.narrow(whole, dim, k * part[dim], part[dim]), Regions.block(blocks, part, k));
+      Regions.copy(
+          Regions.narrow(whole, dim, k * part[dim], part[dim]), Regions.block(blocks, part, k));
     }
   }
 
@@ -31,7 +32,8 @@ final class Blocks {
     long[] part = whole.shape().clone();
     part[dim] /= n;
     for (int k = 0; k < n; k++) {
-      Regions.copy(Regions.block(blocks, part, k), Regions.narrow(whole, dim, k * part[dim], part[dim]));
+      Regions.copy(
+          Regions.block(blocks, part, k), Regions.narrow(whole, dim, k * part[dim], part[dim]));
     }
   }
 }

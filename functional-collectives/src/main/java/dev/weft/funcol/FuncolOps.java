@@ -23,7 +23,10 @@ final class FuncolOps {
           .gradient(
               Op.Saves.NOTHING,
               (ctx, g) ->
-                  one(g[0], x -> FunctionalCollectives.allReduce(x, ReduceOp.SUM, group(ctx.attrs(), 1))));
+                  one(
+                      g[0],
+                      x ->
+                          FunctionalCollectives.allReduce(x, ReduceOp.SUM, group(ctx.attrs(), 1))));
 
   static final Op ALL_GATHER =
       Op.composite("_c10d_functional.all_gather_into_tensor", FuncolOps::allGather)
@@ -71,9 +74,7 @@ final class FuncolOps {
                       x -> {
                         ProcessGroup group = group(ctx.attrs(), 1);
                         Tensor sum = FunctionalCollectives.allReduce(x, ReduceOp.SUM, group);
-                        return group.rank() == ctx.attrs().intAt(0)
-                            ? sum
-                            : Creation.fullLike(x, 0);
+                        return group.rank() == ctx.attrs().intAt(0) ? sum : Creation.fullLike(x, 0);
                       }));
 
   static final Op PERMUTE =
@@ -89,8 +90,7 @@ final class FuncolOps {
                         for (int r = 0; r < to.length; r++) {
                           back[to[r]] = r;
                         }
-                        return FunctionalCollectives.permuteTensor(
-                            x, back, group(ctx.attrs(), 1));
+                        return FunctionalCollectives.permuteTensor(x, back, group(ctx.attrs(), 1));
                       }));
 
   private static @Nullable Tensor[] one(
@@ -112,7 +112,8 @@ final class FuncolOps {
 
   private static Tensor[] allReduce(Tensor[] in, Attrs attrs) {
     StridedTensor out = Regions.copyOf(plain(in[0], "all_reduce"));
-    Work work = group(attrs, 1).allReduce(out, attrs.get(0, ReduceOp.class), CollectiveOptions.ASYNC);
+    Work work =
+        group(attrs, 1).allReduce(out, attrs.get(0, ReduceOp.class), CollectiveOptions.ASYNC);
     return new Tensor[] {AsyncCollectiveTensor.of(out, work, null, List.of())};
   }
 
@@ -134,8 +135,7 @@ final class FuncolOps {
     StridedTensor blocks = Tensors.empty(local.dtype(), local.device(), stacked);
     Work work = group.allGatherIntoTensor(blocks, local, CollectiveOptions.ASYNC);
     return new Tensor[] {
-      AsyncCollectiveTensor.of(
-          out, work, () -> Blocks.unpack(blocks, out, dim, n), List.of(blocks))
+      AsyncCollectiveTensor.of(out, work, () -> Blocks.unpack(blocks, out, dim, n), List.of(blocks))
     };
   }
 
@@ -164,7 +164,8 @@ final class FuncolOps {
     }
     StridedTensor out = Tensors.empty(whole.dtype(), whole.device(), part);
     Work work =
-        group.reduceScatterTensor(out, blocks, attrs.get(0, ReduceOp.class), CollectiveOptions.ASYNC);
+        group.reduceScatterTensor(
+            out, blocks, attrs.get(0, ReduceOp.class), CollectiveOptions.ASYNC);
     return new Tensor[] {AsyncCollectiveTensor.of(out, work, null, List.of())};
   }
 

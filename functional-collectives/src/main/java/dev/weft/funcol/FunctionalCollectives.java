@@ -154,8 +154,7 @@ public final class FunctionalCollectives {
   public static Tensor allToAllSingle(
       Tensor tensor, long[] outputSplits, long[] inputSplits, ProcessGroup group) {
     checkSplits("outputSplits", outputSplits, group.size(), -1);
-    checkSplits(
-        "inputSplits", inputSplits, group.size(), tensor.ndim() == 0 ? 0 : tensor.size(0));
+    checkSplits("inputSplits", inputSplits, group.size(), tensor.ndim() == 0 ? 0 : tensor.size(0));
     return Dispatcher.call(
         FuncolOps.ALL_TO_ALL, Attrs.of(outputSplits, inputSplits, group), tensor);
   }
@@ -221,7 +220,11 @@ public final class FunctionalCollectives {
   private static void checkRank(String name, int rank, ProcessGroup group) {
     if (rank < 0 || rank >= group.size()) {
       throw new IllegalArgumentException(
-          name + " " + rank + " is out of range; expected a group rank of 0 to " + (group.size() - 1));
+          name
+              + " "
+              + rank
+              + " is out of range; expected a group rank of 0 to "
+              + (group.size() - 1));
     }
   }
 
@@ -234,7 +237,10 @@ public final class FunctionalCollectives {
   private static void requireSum(String what, ReduceOp op, Tensor tensor) {
     if (op.kind() != ReduceOp.Kind.SUM && tensor.requiresGrad() && Autograd.isEnabled()) {
       throw new IllegalArgumentException(
-          what + ": only sums are differentiable; got " + op + " on a tensor that requires a gradient");
+          what
+              + ": only sums are differentiable; got "
+              + op
+              + " on a tensor that requires a gradient");
     }
   }
 }

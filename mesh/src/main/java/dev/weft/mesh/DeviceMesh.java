@@ -58,7 +58,10 @@ public final class DeviceMesh {
   public static DeviceMesh initDeviceMesh(String deviceType, int[] shape, String... names) {
     if (names.length > 0 && names.length != shape.length) {
       throw new IllegalArgumentException(
-          "names " + Arrays.toString(names) + " must be as many as the sizes " + Arrays.toString(shape));
+          "names "
+              + Arrays.toString(names)
+              + " must be as many as the sizes "
+              + Arrays.toString(shape));
     }
     Set<String> seen = new HashSet<>();
     for (String name : names) {
@@ -127,7 +130,10 @@ public final class DeviceMesh {
     }
     if (names.length > 0 && names.length != shape.length) {
       throw new IllegalArgumentException(
-          "names " + Arrays.toString(names) + " must be as many as the sizes " + Arrays.toString(shape));
+          "names "
+              + Arrays.toString(names)
+              + " must be as many as the sizes "
+              + Arrays.toString(shape));
     }
     checkCount(n);
     int world = Distributed.worldSize();
@@ -148,8 +154,7 @@ public final class DeviceMesh {
       dims[d] = MeshDim.of(names.length == 0 ? null : names[d], shape[d], stride);
       stride *= shape[d];
     }
-    return new DeviceMesh(
-        new MeshRoot(deviceType, ranks.clone(), dims, Distributed.rank()), dims);
+    return new DeviceMesh(new MeshRoot(deviceType, ranks.clone(), dims, Distributed.rank()), dims);
   }
 
   // ---- what it is ----
@@ -362,7 +367,8 @@ public final class DeviceMesh {
     for (int d = 0; d < dims.length; d++) {
       if (name.equals(dims[d].name())) {
         if (found >= 0) {
-          throw new IllegalArgumentException("mesh dimension '" + name + "' is ambiguous in " + this);
+          throw new IllegalArgumentException(
+              "mesh dimension '" + name + "' is ambiguous in " + this);
         }
         found = d;
       }
@@ -414,7 +420,7 @@ public final class DeviceMesh {
     }
     for (int i = 0; i < chosen.length; i++) {
       for (int j = 0; j < i; j++) {
-        if (chosen[i] == chosen[j]) {
+        if (chosen[i].equals(chosen[j])) {
           throw new IllegalArgumentException(
               what + ": dimension '" + chosen[i].name() + "' is given twice");
         }
@@ -451,8 +457,7 @@ public final class DeviceMesh {
     if (dims.length == 1 && java.util.Objects.equals(name, dims[0].name())) {
       return this;
     }
-    return new DeviceMesh(
-        root, new MeshDim[] {name == null ? flat : root.register(name, flat)});
+    return new DeviceMesh(root, new MeshDim[] {name == null ? flat : root.register(name, flat)});
   }
 
   /** A mesh with one dimension cut into several. */
@@ -462,8 +467,7 @@ public final class DeviceMesh {
         return unflatten(dimIndex(dim), sizes, names);
       }
     }
-    throw new IllegalArgumentException(
-        "unflatten: " + unknown(dim).getMessage());
+    throw new IllegalArgumentException("unflatten: " + unknown(dim).getMessage());
   }
 
   /**
@@ -548,9 +552,7 @@ public final class DeviceMesh {
         && root.deviceType.equals(m.root.deviceType)
         && Arrays.equals(shape(), m.shape())
         && java.util.Objects.equals(dimNames(), m.dimNames())
-        && (root == m.root
-            ? Arrays.equals(dims, m.dims)
-            : Arrays.equals(ranks(), m.ranks()));
+        && (root == m.root ? Arrays.equals(dims, m.dims) : Arrays.equals(ranks(), m.ranks()));
   }
 
   @Override

@@ -85,7 +85,7 @@ final class MeshRoot {
     ProcessGroup group = groups.get(key);
     if (group == null) {
       group =
-          Arrays.equals(members, Distributed.world().ranks())
+          Arrays.stream(members).boxed().toList().equals(Distributed.world().ranks())
               ? Distributed.world()
               : Distributed.newGroup(members);
       groups.put(key, group);

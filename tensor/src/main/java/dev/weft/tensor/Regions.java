@@ -49,7 +49,8 @@ public final class Regions {
 
   private static void requireHost(StridedTensor t) {
     if (!t.device().isCpu()) {
-      throw new UnsupportedOperationException("blocks are copied on the cpu only; got " + t.device());
+      throw new UnsupportedOperationException(
+          "blocks are copied on the cpu only; got " + t.device());
     }
   }
 
