@@ -1,0 +1,26 @@
+package dev.weft.c10d;
+
+import java.time.Duration;
+import java.util.List;
+
+/**
+ * What a backend knows of the group it serves. Immutable.
+ *
+ * @param rankContext the calling rank's state: its world, store and peers
+ * @param name the group's name, the same on all members and different from all other groups'
+ * @param ranks global ranks in group-rank order
+ * @param groupRank this rank's position among them
+ * @param timeout how long an operation may take unless the call says otherwise
+ */
+public record GroupContext(
+    RankContext rankContext, String name, List<Integer> ranks, int groupRank, Duration timeout) {
+  /** Copies the list. */
+  public GroupContext {
+    ranks = List.copyOf(ranks);
+  }
+
+  /** The number of members. */
+  public int size() {
+    return ranks.size();
+  }
+}

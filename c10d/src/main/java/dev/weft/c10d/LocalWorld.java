@@ -1,0 +1,97 @@
+package dev.weft.c10d;
+
+import dev.weft.c10d.store.HashStore;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.function.IntFunction;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A world whose ranks are threads of this JVM. {@link #run} and {@link #call} start one thread a
+ * rank, wait for all, and may be called from any thread, also several worlds at once.
+ *
+ * <p>When a rank throws, the others are aborted: whatever they wait for ends with a {@link
+ * PeerFailedException}. The first failure is then thrown, the others as its suppressed ones.
+ */
+public final class LocalWorld {
+  private final int size;
+  private String backend = "host";
+  private Duration timeout = Distributed.DEFAULT_TIMEOUT;
+  private IntFunction<String> names = rank -> "rank-" + rank;
+
+  private LocalWorld(int size) {
+    if (size < 1) {
+      throw new IllegalArgumentException("world size is " + size + "; expected 1 or more");
+    }
+    this.size = size;
+  }
+
+  /** A world of so many ranks, with options to set. */
+  public static LocalWorld of(int size) {
+    return new LocalWorld(size);
+  }
+
+  /** The backend string; {@code host} unless set. */
+  public LocalWorld backend(String backend) {
+    this.backend = backend;
+    return this;
+  }
+
+  /** How long operations may take; half an hour unless set. */
+  public LocalWorld timeout(Duration timeout) {
+    this.timeout = timeout;
+    return this;
+  }
+
+  /** The threads' names by rank. */
+  public LocalWorld threadNames(IntFunction<String> names) {
+    this.names = names;
+    return this;
+  }
+
+  /** Runs the same code on so many ranks. */
+  public static void run(int size, RankBody.Action body) {
+    of(size).run(body);
+  }
+
+  /** Runs the same code on so many ranks and returns their results by rank. */
+  public static <T extends @Nullable Object> List<T> call(int size, RankBody<T> body) {
+    return of(size).call(body);
+  }
+
+  /** Runs the code on all ranks. */
+  public void run(RankBody.Action body) {
+    List<Boolean> unused =
+        call(
+            rank -> {
+              body.run(rank);
+              return true;
+            });
+  }
+
+  /** Runs the code on all ranks and returns their results by rank. */
+  public <T extends @Nullable Object> List<T> call(RankBody<T> body) {
+    SharedObjects shared = new SharedObjects();
+    List<RankContext> contexts = new ArrayList<>(size);
+    for (int r = 0; r < size; r++) {
+      contexts.add(
+          new RankContext(
+              r,
+              size,
+              () -> shared.get(HashStore.class, HashStore::new),
+              timeout,
+              backend,
+              shared));
+    }
+    ExecutorService threads = RankThreads.POOL;
+    LocalRun<T> run = new LocalRun<>(contexts, names, body);
+    RankContext.threadWorldStarts();
+    try {
+      return run.execute(threads);
+    } finally {
+      RankContext.threadWorldEnds();
+    }
+  }
+}

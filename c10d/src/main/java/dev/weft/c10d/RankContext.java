@@ -1,0 +1,297 @@
+package dev.weft.c10d;
+
+import dev.weft.c10d.store.Store;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * All state of one rank: who it is, its groups, its store, what its backends keep. Thread-safe.
+ *
+ * <p>A rank is a process, made by {@link Distributed#init}, or a thread of a {@link LocalWorld}.
+ * {@link #current()} finds the calling thread's: the one bound to the thread, else the process's.
+ * Threads that a rank starts itself are bound with {@link #wrap}.
+ */
+public final class RankContext {
+  private static final ThreadLocal<@Nullable RankContext> BOUND = new ThreadLocal<>();
+  private static final AtomicInteger THREAD_WORLDS = new AtomicInteger();
+  private static volatile @Nullable RankContext process;
+
+  private final int rank;
+  private final int worldSize;
+  private final Supplier<Store> store;
+  private final Duration timeout;
+  private final @Nullable SharedObjects shared;
+  private final GroupTable groups;
+
+  private final Object lock = new Object();
+  private final Map<Class<?>, AutoCloseable> resources = new LinkedHashMap<>();
+  private final List<PeerListener> listeners = new ArrayList<>();
+  private final Map<Integer, Throwable> failed = new LinkedHashMap<>();
+  private final List<Integer> left = new ArrayList<>();
+  private boolean closed;
+
+  RankContext(
+      int rank,
+      int worldSize,
+      Supplier<Store> store,
+      Duration timeout,
+      String backend,
+      @Nullable SharedObjects shared) {
+    if (worldSize < 1 || rank < 0 || rank >= worldSize) {
+      throw new IllegalArgumentException(
+          "rank is "
+              + rank
+              + " and worldSize "
+              + worldSize
+              + "; expected worldSize > 0 and 0 <= rank < worldSize");
+    }
+    this.rank = rank;
+    this.worldSize = worldSize;
+    this.store = store;
+    this.timeout = timeout;
+    this.shared = shared;
+    this.groups = new GroupTable(this, BackendConfig.parse(backend));
+  }
+
+  // ---- lookup ----
+
+  /**
+   * The calling thread's rank.
+   *
+   * @throws IllegalStateException if there is none, or if the thread belongs to no rank while a
+   *     world of threads is running
+   */
+  public static RankContext current() {
+    RankContext bound = BOUND.get();
+    if (bound != null) {
+      return bound;
+    }
+    if (THREAD_WORLDS.get() > 0) {
+      throw new IllegalStateException(
+          "thread '"
+              + Thread.currentThread().getName()
+              + "' belongs to no rank, while the ranks of"
+              + " a running world are threads; start it with RankContext.wrap(...) on a rank");
+    }
+    RankContext p = process;
+    if (p == null) {
+      throw new IllegalStateException(
+          "no process group: call Distributed.init() first, or run inside LocalWorld.run");
+    }
+    return p;
+  }
+
+  /** The calling thread's rank, or nothing where {@link #current()} would throw. */
+  public static Optional<RankContext> find() {
+    RankContext bound = BOUND.get();
+    if (bound == null && THREAD_WORLDS.get() == 0) {
+      bound = process;
+    }
+    return Optional.ofNullable(bound);
+  }
+
+  /** The same code as the calling thread's rank, on whichever thread runs it. */
+  public static Runnable wrap(Runnable body) {
+    RankContext context = current();
+    return () -> {
+      RankContext before = context.bind();
+      try {
+        body.run();
+      } finally {
+        restore(before);
+      }
+    };
+  }
+
+  /** The same code as the calling thread's rank, on whichever thread runs it. */
+  public static <T extends @Nullable Object> Callable<T> wrap(Callable<T> body) {
+    RankContext context = current();
+    return () -> {
+      RankContext before = context.bind();
+      try {
+        return body.call();
+      } finally {
+        restore(before);
+      }
+    };
+  }
+
+  /** Binds the thread to this rank and returns what was bound before. */
+  @Nullable RankContext bind() {
+    RankContext before = BOUND.get();
+    BOUND.set(this);
+    return before;
+  }
+
+  static void restore(@Nullable RankContext before) {
+    if (before == null) {
+      BOUND.remove();
+    } else {
+      BOUND.set(before);
+    }
+  }
+
+  static void threadWorldStarts() {
+    int unused = THREAD_WORLDS.incrementAndGet();
+  }
+
+  static void threadWorldEnds() {
+    int unused = THREAD_WORLDS.decrementAndGet();
+  }
+
+  /** Makes this the process's rank. */
+  void becomeProcess() {
+    synchronized (RankContext.class) {
+      if (process != null) {
+        throw new IllegalStateException(
+            "this process is rank " + process.rank + " of a world already; close that World first");
+      }
+      process = this;
+    }
+  }
+
+  // ---- what it is ----
+
+  /** This rank, from 0. */
+  public int rank() {
+    return rank;
+  }
+
+  /** The number of ranks. */
+  public int worldSize() {
+    return worldSize;
+  }
+
+  /** The group of all ranks. */
+  public ProcessGroup world() {
+    return groups.world();
+  }
+
+  /** The store that all ranks share. */
+  public Store store() {
+    return store.get();
+  }
+
+  /** How long an operation may take unless a group or a call says otherwise. */
+  public Duration timeout() {
+    return timeout;
+  }
+
+  GroupTable groups() {
+    return groups;
+  }
+
+  // ---- for backends ----
+
+  /** True when all ranks of the world are threads of this JVM. */
+  public boolean isThreadWorld() {
+    return shared != null;
+  }
+
+  /**
+   * The one object of a class that this rank keeps until it ends, made when first asked for; it is
+   * closed with the rank.
+   */
+  public <T extends AutoCloseable> T resource(Class<T> type, Supplier<T> maker) {
+    synchronized (lock) {
+      AutoCloseable there = resources.get(type);
+      if (there == null) {
+        if (closed) {
+          throw new IllegalStateException("rank " + rank + " has left its world");
+        }
+        there = maker.get();
+        resources.put(type, there);
+      }
+      return type.cast(there);
+    }
+  }
+
+  /**
+   * The one object of a class that all ranks of a world of threads share, made when first asked
+   * for.
+   *
+   * @throws IllegalStateException if the ranks are not threads of this JVM
+   */
+  public <T> T shared(Class<T> type, Supplier<T> maker) {
+    SharedObjects all = shared;
+    if (all == null) {
+      throw new IllegalStateException("rank " + rank + " shares no memory with other ranks");
+    }
+    return all.get(type, maker);
+  }
+
+  /** Adds a listener, which hears at once of what has happened already. */
+  public void addPeerListener(PeerListener listener) {
+    Map<Integer, Throwable> failedBefore;
+    List<Integer> leftBefore;
+    synchronized (lock) {
+      listeners.add(listener);
+      failedBefore = Map.copyOf(failed);
+      leftBefore = List.copyOf(left);
+    }
+    failedBefore.forEach(listener::peerFailed);
+    leftBefore.forEach(listener::peerLeft);
+  }
+
+  /** Tells this rank that another has failed. */
+  public void peerFailed(int globalRank, Throwable cause) {
+    List<PeerListener> all;
+    synchronized (lock) {
+      if (failed.putIfAbsent(globalRank, cause) != null) {
+        return;
+      }
+      all = List.copyOf(listeners);
+    }
+    all.forEach(l -> l.peerFailed(globalRank, cause));
+  }
+
+  /** Tells this rank that another has ended well. */
+  public void peerLeft(int globalRank) {
+    List<PeerListener> all;
+    synchronized (lock) {
+      if (left.contains(globalRank)) {
+        return;
+      }
+      left.add(globalRank);
+      all = List.copyOf(listeners);
+    }
+    all.forEach(l -> l.peerLeft(globalRank));
+  }
+
+  // ---- end ----
+
+  /** Closes groups, then resources; bounded, may be repeated. */
+  void close(Duration limit) {
+    List<AutoCloseable> open;
+    synchronized (RankContext.class) {
+      if (process == this) {
+        process = null;
+      }
+    }
+    groups.destroyAll(limit);
+    synchronized (lock) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      open = new ArrayList<>(resources.values());
+      resources.clear();
+    }
+    for (int i = open.size() - 1; i >= 0; i--) {
+      Closing.quietly(open.get(i));
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "rank " + rank + " of " + worldSize;
+  }
+}
