@@ -31,6 +31,7 @@ public final class Weft {
     commands.addSubcommand(new CommandLine(new RunCommand()).setStopAtPositional(true));
     commands.addSubcommand(new StoreCommand());
     commands.addSubcommand(new ConformanceCommand());
+    commands.addSubcommand(new DemoCommand());
     commands.setExecutionExceptionHandler(
         (failure, command, parsed) -> {
           if (!(failure instanceof DistributedException)

@@ -108,6 +108,14 @@ public final class Autograd {
     leaf.autograd().postAccumulateHooks().add(hook);
   }
 
+  /**
+   * Runs something once, when the backward that is running on this thread has reached all leaves.
+   * To be called from a hook.
+   */
+  public static void afterBackward(Runnable callback) {
+    Engine.whenDone(callback);
+  }
+
   private static void requireGrad(Tensor t, String what) {
     if (!t.requiresGrad()) {
       throw new IllegalArgumentException(what + ": the tensor does not require a gradient");
