@@ -1,6 +1,7 @@
 package dev.weft.c10d;
 
 import dev.weft.c10d.store.HashStore;
+import dev.weft.c10d.store.Rendezvous;
 import dev.weft.c10d.store.Store;
 
 /** How a process becomes a rank. */
@@ -16,8 +17,16 @@ final class Initialization {
       HashStore alone = new HashStore();
       return join(options, alone, 0, 1, alone);
     }
-    throw new IllegalArgumentException(
-        "initMethod '" + options.initMethod() + "' is unknown; expected an explicit store");
+    String url = options.initMethod() == null ? "env://" : options.initMethod();
+    Rendezvous.Builder builder = Rendezvous.at(url).timeout(options.timeout());
+    if (options.rank() >= 0) {
+      builder.rank(options.rank());
+    }
+    if (options.worldSize() >= 0) {
+      builder.worldSize(options.worldSize());
+    }
+    Rendezvous met = builder.join();
+    return join(options, met.store(), met.rank(), met.worldSize(), met);
   }
 
   private static World join(

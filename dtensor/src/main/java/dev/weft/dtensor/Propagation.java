@@ -14,15 +14,20 @@ import org.jspecify.annotations.Nullable;
 /**
  * Chooses how a call runs: among all combinations of the rule's rows over the mesh dimensions, the
  * one whose inputs cost least to bring into place. Decisions are cached by operator, arguments and
- * input layouts. Thread-safe; all ranks decide alike.
+ * input layouts, for each rank and mesh by itself. Thread-safe; all ranks decide alike.
  */
 final class Propagation {
-  private static final Cache<Key, Decision> DECISIONS =
-      CacheBuilder.newBuilder().maximumSize(20_000).build();
+  // Raised when a rule is registered, so that older decisions are not found any more.
+  private static volatile int epoch;
 
   private Propagation() {}
 
-  private record Key(Op op, Attrs attrs, List<DTensorSpec> inputs) {}
+  private record Key(Op op, Attrs attrs, List<DTensorSpec> inputs, int epoch) {}
+
+  /** The decisions of one rank on one mesh. */
+  private static final class Decisions {
+    final Cache<Key, Decision> cache = CacheBuilder.newBuilder().maximumSize(20_000).build();
+  }
 
   /**
    * What was chosen.
@@ -39,17 +44,20 @@ final class Propagation {
       Sharding.Call call) {}
 
   static Decision decide(Op op, Attrs attrs, List<DTensorSpec> inputs, Tensor[] tensors) {
-    Key key = new Key(op, attrs, inputs);
-    Decision known = DECISIONS.getIfPresent(key);
+    Key key = new Key(op, attrs, inputs, epoch);
+    Cache<Key, Decision> cache =
+        inputs.get(0).mesh().attachment(Decisions.class, Decisions::new).cache;
+    Decision known = cache.getIfPresent(key);
     if (known == null) {
       known = choose(op, attrs, inputs, tensors);
-      DECISIONS.put(key, known);
+      cache.put(key, known);
     }
     return known;
   }
 
+  @SuppressWarnings("NonAtomicVolatileUpdate") // any change will do
   static void forget() {
-    DECISIONS.invalidateAll();
+    epoch++;
   }
 
   private static Decision choose(Op op, Attrs attrs, List<DTensorSpec> inputs, Tensor[] tensors) {

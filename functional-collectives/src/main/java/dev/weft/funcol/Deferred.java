@@ -53,9 +53,25 @@ final class Deferred implements Pending {
       if (relayout != null) {
         relayout.run();
       }
-      done = true;
-      for (StridedTensor t : staging) {
-        t.storage().release();
+      letGo();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void letGo() {
+    done = true;
+    for (StridedTensor t : staging) {
+      t.storage().release();
+    }
+  }
+
+  @Override
+  public void abandon() {
+    lock.lock();
+    try {
+      if (!done) {
+        letGo();
       }
     } finally {
       lock.unlock();

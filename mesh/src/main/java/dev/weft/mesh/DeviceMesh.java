@@ -543,6 +543,14 @@ public final class DeviceMesh {
     return out;
   }
 
+  /**
+   * An object that belongs to the root of this mesh on this rank, made when first asked for: caches
+   * of other modules, which then live as long as the mesh.
+   */
+  public <T> T attachment(Class<T> type, java.util.function.Supplier<T> make) {
+    return type.cast(root.attachments.computeIfAbsent(type, unused -> make.get()));
+  }
+
   @Override
   public boolean equals(@Nullable Object o) {
     if (this == o) {

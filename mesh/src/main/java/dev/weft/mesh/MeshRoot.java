@@ -35,6 +35,10 @@ final class MeshRoot {
     this.position = at;
   }
 
+  // Caches of upper modules; they live as long as the mesh.
+  final java.util.concurrent.ConcurrentHashMap<Class<?>, Object> attachments =
+      new java.util.concurrent.ConcurrentHashMap<>();
+
   boolean contains() {
     return position >= 0;
   }

@@ -1,0 +1,96 @@
+package dev.weft.c10d.host;
+
+import dev.weft.c10d.DistributedException;
+import dev.weft.c10d.GroupContext;
+import dev.weft.c10d.PeerFailedException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** A group as this backend sees it: its members, the ways to them, and whether it still works. */
+final class HostGroup {
+  private final GroupContext context;
+  private final long id;
+  private final int[] ranks;
+  private final Endpoint endpoint;
+  private volatile @Nullable Throwable aborted;
+
+  HostGroup(GroupContext context, Endpoint endpoint) {
+    this.context = context;
+    this.endpoint = endpoint;
+    this.ranks = context.ranks().stream().mapToInt(r -> r).toArray();
+    this.id = idOf(context.name());
+  }
+
+  /** The same number on all members, as the name is. */
+  private static long idOf(String name) {
+    try {
+      byte[] hash =
+          MessageDigest.getInstance("SHA-256").digest(name.getBytes(StandardCharsets.UTF_8));
+      return ByteBuffer.wrap(hash).getLong();
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
+    }
+  }
+
+  GroupContext context() {
+    return context;
+  }
+
+  long id() {
+    return id;
+  }
+
+  int size() {
+    return ranks.length;
+  }
+
+  /** This rank's position. */
+  int rank() {
+    return context.groupRank();
+  }
+
+  int globalRank(int groupRank) {
+    return ranks[groupRank];
+  }
+
+  int[] globalRanks() {
+    return ranks;
+  }
+
+  Mailbox mailbox() {
+    return endpoint.mailbox();
+  }
+
+  Link link(int groupRank) {
+    return endpoint.link(ranks[groupRank]);
+  }
+
+  String describe() {
+    return "'" + context.name() + "' of ranks " + List.copyOf(context.ranks());
+  }
+
+  /** Ends what is under way and to come. */
+  void abort(Throwable cause) {
+    if (aborted == null) {
+      aborted = cause;
+    }
+    mailbox().wakeAll();
+  }
+
+  /** Throws if the group was aborted. */
+  void checkAlive(String what) {
+    Throwable cause = aborted;
+    if (cause != null) {
+      throw new DistributedException(what + " cannot end: the group was aborted: " + cause, cause);
+    }
+  }
+
+  /** The error of an operation that another rank's end stops. */
+  static PeerFailedException peerFailed(String what, Failure failure) {
+    return new PeerFailedException(what + " cannot end: " + failure.describe(), failure.cause());
+  }
+}

@@ -1,0 +1,55 @@
+package dev.weft.c10d.host;
+
+import dev.weft.c10d.ReduceOp;
+import dev.weft.tensor.DType;
+
+/**
+ * Accumulates a chunk of elements of several ranks in a Java array, where loops vectorise. Used by
+ * one thread.
+ */
+abstract class Lanes {
+  /** Elements of a chunk. */
+  static final int CHUNK = 4096;
+
+  /** Starts with the first rank's elements. */
+  abstract void load(long address, int n);
+
+  /** Adds the next rank's. */
+  abstract void combine(long address, int n);
+
+  /** Writes the result, rounded once. */
+  abstract void store(long address, int n);
+
+  /** The lanes for a dtype; as long as the longest chunk. */
+  static Lanes of(DType dtype, ReduceOp op, int ranks, int length) {
+    return switch (dtype) {
+      case FLOAT64 -> new DoubleLanes(op, ranks, length);
+      case FLOAT32, FLOAT16, BFLOAT16 -> new FloatLanes(dtype, op, ranks, length);
+      case INT64 -> new LongLanes(op, length);
+      default -> new IntLanes(dtype, op, length);
+    };
+  }
+
+  /**
+   * Reduces the elements of several regions, in their order, into a target, which may be one of
+   * them.
+   *
+   * @param sources addresses of equally many elements, one a rank
+   */
+  static void reduce(DType dtype, ReduceOp op, long[] sources, long numel, long target) {
+    if (numel == 0) {
+      return;
+    }
+    int length = (int) Math.min(CHUNK, numel);
+    Lanes lanes = of(dtype, op, sources.length, length);
+    for (long at = 0; at < numel; at += length) {
+      int n = (int) Math.min(length, numel - at);
+      long offset = at * dtype.byteSize();
+      lanes.load(sources[0] + offset, n);
+      for (int r = 1; r < sources.length; r++) {
+        lanes.combine(sources[r] + offset, n);
+      }
+      lanes.store(target + offset, n);
+    }
+  }
+}

@@ -1,0 +1,52 @@
+package dev.weft.c10d.host;
+
+import dev.weft.tensor.DType;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The way to one other rank. Thread-safe. What is sent under one key arrives once; sending never
+ * waits for the peer to be ready.
+ */
+interface Link {
+  /**
+   * Sends a message of a collective.
+   *
+   * @param inline data to go along, or null
+   */
+  void send(Key key, int source, @Nullable Signature signature, byte @Nullable [] inline);
+
+  /** Sends memory, which must stay as it is until {@code loans} are back. */
+  void lend(Key key, int source, long address, long bytes, Loans loans);
+
+  /** Prepares a message from rank to rank. */
+  Posting prepare(Letter letter);
+
+  /**
+   * A message from rank to rank, as its sender sees it.
+   *
+   * @param group the group's id
+   * @param source the sender's group rank
+   * @param tag the receiver asks for the same
+   * @param dtype of the elements
+   * @param numel how many
+   * @param piece the elements, row-major, which stay as they are until the outcome is told
+   * @param outcome the sender's end
+   */
+  record Letter(
+      long group,
+      int source,
+      int tag,
+      DType dtype,
+      long numel,
+      Piece piece,
+      Parcel.Outcome outcome) {}
+
+  /** A message about to be sent, or sent. Thread-safe. */
+  interface Posting {
+    /** Sends it; never waits. */
+    void post();
+
+    /** Takes it back; false when it is being received or was, and the outcome is told. */
+    boolean cancel();
+  }
+}

@@ -1,0 +1,86 @@
+package dev.weft.c10d.host;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Memory that one collective lends to other ranks of this JVM. The lender counts what is out and
+ * may not return to its caller before all of it is back; when it gives up it takes back what nobody
+ * reads yet and waits for readers, whose copying is finite.
+ */
+final class Loans {
+  private static final int LENT = 0;
+  private static final int READING = 1;
+  private static final int BACK = 2;
+
+  private final AtomicInteger out = new AtomicInteger();
+  private final List<Loan> all = new ArrayList<>();
+  private final Thread lender = Thread.currentThread();
+
+  Payload lend(long address, long bytes) {
+    Loan loan = new Loan(address, bytes);
+    int unused = out.incrementAndGet();
+    all.add(loan);
+    return loan;
+  }
+
+  boolean allBack() {
+    return out.get() == 0;
+  }
+
+  /** Takes back everything; when this returns nobody reads the memory any more. */
+  void revoke() {
+    for (Loan loan : all) {
+      if (loan.state.compareAndSet(LENT, BACK)) {
+        int unused = out.decrementAndGet();
+      }
+    }
+    while (!allBack()) {
+      LockSupport.parkNanos(this, 1_000_000);
+    }
+  }
+
+  /** Takes back what nobody has read; false when something is being read or has been. */
+  boolean revokeUnread() {
+    boolean all = true;
+    for (Loan loan : this.all) {
+      all &= loan.state.compareAndSet(LENT, BACK);
+    }
+    return all;
+  }
+
+  private final class Loan extends Payload {
+    private final long address;
+    private final long bytes;
+    private final AtomicInteger state = new AtomicInteger(LENT);
+
+    Loan(long address, long bytes) {
+      this.address = address;
+      this.bytes = bytes;
+    }
+
+    @Override
+    long bytes() {
+      return bytes;
+    }
+
+    @Override
+    boolean acquire() {
+      return state.compareAndSet(LENT, READING);
+    }
+
+    @Override
+    long address() {
+      return address;
+    }
+
+    @Override
+    void release() {
+      if (state.getAndSet(BACK) != BACK && out.decrementAndGet() == 0) {
+        LockSupport.unpark(lender);
+      }
+    }
+  }
+}

@@ -1,0 +1,72 @@
+package dev.weft.c10d.host;
+
+import dev.weft.c10d.ReduceOp;
+import dev.weft.tensor.memory.Memory;
+
+/** int64. */
+final class LongLanes extends Lanes {
+  private final ReduceOp op;
+  private final long[] acc;
+  private final long[] in;
+
+  LongLanes(ReduceOp op, int length) {
+    this.op = op;
+    this.acc = new long[length];
+    this.in = new long[length];
+  }
+
+  @Override
+  void load(long address, int n) {
+    Memory.get(address, acc, 0, n);
+  }
+
+  @Override
+  void combine(long address, int n) {
+    long[] a = acc;
+    long[] b = in;
+    Memory.get(address, b, 0, n);
+    switch (op.kind()) {
+      case SUM -> {
+        for (int i = 0; i < n; i++) {
+          a[i] += b[i];
+        }
+      }
+      case PRODUCT -> {
+        for (int i = 0; i < n; i++) {
+          a[i] *= b[i];
+        }
+      }
+      case MIN -> {
+        for (int i = 0; i < n; i++) {
+          a[i] = Math.min(a[i], b[i]);
+        }
+      }
+      case MAX -> {
+        for (int i = 0; i < n; i++) {
+          a[i] = Math.max(a[i], b[i]);
+        }
+      }
+      case BAND -> {
+        for (int i = 0; i < n; i++) {
+          a[i] &= b[i];
+        }
+      }
+      case BOR -> {
+        for (int i = 0; i < n; i++) {
+          a[i] |= b[i];
+        }
+      }
+      case BXOR -> {
+        for (int i = 0; i < n; i++) {
+          a[i] ^= b[i];
+        }
+      }
+      default -> throw new IllegalArgumentException(op + " does not work on int64");
+    }
+  }
+
+  @Override
+  void store(long address, int n) {
+    Memory.put(address, acc, 0, n);
+  }
+}

@@ -1,0 +1,115 @@
+package dev.weft.c10d.host;
+
+import dev.weft.c10d.PeerListener;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Where all messages for one rank arrive, whichever link brings them. Thread-safe. It also knows
+ * which other ranks have failed or left, and wakes whoever waits when that changes.
+ */
+final class Mailbox implements PeerListener {
+  private final ConcurrentHashMap<Key, Inbox> inboxes = new ConcurrentHashMap<>();
+  private final Set<Thread> waiters = ConcurrentHashMap.newKeySet();
+  private final Set<Integer> left = ConcurrentHashMap.newKeySet();
+  private final Set<Watcher> watchers = ConcurrentHashMap.newKeySet();
+  private final ParcelBox parcels = new ParcelBox();
+  private volatile @Nullable Failure failure;
+
+  /** Hears that another rank has ended; a null failure means well. */
+  interface Watcher {
+    void peerEnded(int globalRank, @Nullable Failure failure);
+  }
+
+  void watch(Watcher watcher) {
+    watchers.add(watcher);
+  }
+
+  void unwatch(Watcher watcher) {
+    watchers.remove(watcher);
+  }
+
+  /** The inbox of a key, made if it is new. */
+  Inbox inbox(Key key) {
+    Inbox there = inboxes.get(key);
+    return there != null ? there : inboxes.computeIfAbsent(key, k -> new Inbox());
+  }
+
+  void deliver(Key key, Message message) {
+    inbox(key).add(message);
+  }
+
+  /** Forgets a key that is done with. */
+  void close(Key key) {
+    Inbox box = inboxes.remove(key);
+    if (box != null) {
+      box.discard();
+    }
+  }
+
+  /** Forgets everything of a group. */
+  void closeGroup(long group) {
+    for (Key key : inboxes.keySet()) {
+      if (key.group() == group) {
+        close(key);
+      }
+    }
+    parcels.closeGroup(group);
+  }
+
+  ParcelBox parcels() {
+    return parcels;
+  }
+
+  // ---- other ranks ----
+
+  /** The first failure of another rank, or null. */
+  @Nullable Failure failure() {
+    return failure;
+  }
+
+  boolean hasLeft(int globalRank) {
+    return left.contains(globalRank);
+  }
+
+  /** The ranks that have ended well so far. */
+  Set<Integer> left() {
+    return left.isEmpty() ? Set.of() : Set.copyOf(left);
+  }
+
+  @Override
+  public void peerFailed(int globalRank, Throwable cause) {
+    Failure f = new Failure(globalRank, cause);
+    synchronized (this) {
+      if (failure == null) {
+        failure = f;
+      }
+    }
+    parcels.peerFailed(f);
+    watchers.forEach(w -> w.peerEnded(globalRank, f));
+    wakeAll();
+  }
+
+  @Override
+  public void peerLeft(int globalRank) {
+    left.add(globalRank);
+    parcels.peerLeft(globalRank);
+    watchers.forEach(w -> w.peerEnded(globalRank, null));
+    wakeAll();
+  }
+
+  /** Adds a thread that is about to wait, so that it is woken when a rank fails. */
+  void enroll(Thread thread) {
+    waiters.add(thread);
+  }
+
+  void resign(Thread thread) {
+    waiters.remove(thread);
+  }
+
+  void wakeAll() {
+    waiters.forEach(LockSupport::unpark);
+  }
+}

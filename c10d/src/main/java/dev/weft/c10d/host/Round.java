@@ -1,0 +1,269 @@
+package dev.weft.c10d.host;
+
+import dev.weft.c10d.Deadline;
+import dev.weft.c10d.DistributedException;
+import dev.weft.c10d.OperationTimeoutException;
+import dev.weft.c10d.PeerFailedException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One collective being carried out on one rank, by one thread.
+ *
+ * <p>It starts with an opening: every rank tells every other what it calls. Pieces of at most
+ * {@link #INLINE} bytes go along with it; larger ones follow once all calls are known to fit, so no
+ * memory is touched when they do not.
+ */
+final class Round implements AutoCloseable {
+  /** The longest piece that goes along with an opening. */
+  static final int INLINE = 4096;
+
+  private final HostGroup group;
+  private final long sequence;
+  private final String operation;
+  private final Deadline deadline;
+  private final Loans loans = new Loans();
+  private final List<Key> keys = new ArrayList<>(3);
+  private volatile @Nullable Supplier<List<Integer>> missing;
+
+  Round(HostGroup group, long sequence, String operation, Deadline deadline) {
+    this.group = group;
+    this.sequence = sequence;
+    this.operation = operation;
+    this.deadline = deadline;
+  }
+
+  HostGroup group() {
+    return group;
+  }
+
+  String describe() {
+    return operation
+        + " (seq "
+        + sequence
+        + ") in group "
+        + group.describe()
+        + " on rank "
+        + group.globalRank(group.rank());
+  }
+
+  /** Global ranks that have not done yet what is waited for. */
+  List<Integer> missingRanks() {
+    Supplier<List<Integer>> now = missing;
+    return now == null ? List.of() : now.get();
+  }
+
+  /**
+   * Exchanges openings and the pieces that go with them.
+   *
+   * @param call what this rank calls
+   * @param pieces what goes to each rank, null where nothing does; the own place is not looked at
+   * @param from which ranks send a piece here
+   * @return what came, by rank; null where nothing does
+   */
+  @Nullable Payload[] exchange(Signature call, @Nullable Piece[] pieces, boolean[] from) {
+    int n = group.size();
+    Key key = key(0);
+    byte[] last = null;
+    Piece lastPiece = null;
+    for (int r = 0; r < n; r++) {
+      if (r == group.rank()) {
+        continue;
+      }
+      Piece piece = pieces[r];
+      byte[] inline = null;
+      if (piece != null && piece.bytes() <= INLINE) {
+        // The same piece for several ranks is copied once.
+        inline = piece.equals(lastPiece) ? last : piece.toArray();
+        last = inline;
+        lastPiece = piece;
+      }
+      group.link(r).send(key, group.rank(), call, inline);
+    }
+    Message[] openings = collect(key, others());
+    Signature[] calls = new Signature[n];
+    for (int r = 0; r < n; r++) {
+      calls[r] = r == group.rank() ? call : Objects.requireNonNull(openings[r].signature());
+    }
+    Agreement.check(group.describe(), sequence, group.globalRanks(), calls);
+    return follow(pieces, from, openings);
+  }
+
+  private @Nullable Payload[] follow(@Nullable Piece[] pieces, boolean[] from, Message[] openings) {
+    int n = group.size();
+    @Nullable Piece[] large = new @Nullable Piece[n];
+    boolean[] awaited = new boolean[n];
+    @Nullable Payload[] arrived = new @Nullable Payload[n];
+    for (int r = 0; r < n; r++) {
+      if (r == group.rank()) {
+        continue;
+      }
+      Piece piece = pieces[r];
+      large[r] = piece != null && piece.bytes() > INLINE ? piece : null;
+      Payload inline = openings[r].payload();
+      if (from[r] && inline != null) {
+        arrived[r] = acquired(inline, r);
+      }
+      awaited[r] = from[r] && inline == null;
+    }
+    pass(1, large, awaited, arrived);
+    return arrived;
+  }
+
+  /** Sends pieces and waits for those of others, which it adds to {@code arrived}. */
+  void pass(int phase, @Nullable Piece[] pieces, boolean[] from, @Nullable Payload[] arrived) {
+    Key key = null;
+    for (int r = 0; r < pieces.length; r++) {
+      Piece piece = pieces[r];
+      if (piece != null && r != group.rank()) {
+        key = key == null ? key(phase) : key;
+        group.link(r).lend(key, group.rank(), piece.address(), piece.bytes(), loans);
+      }
+    }
+    boolean any = false;
+    for (boolean b : from) {
+      any |= b;
+    }
+    if (any) {
+      Message[] messages = collect(key == null ? key(phase) : key, from);
+      for (int r = 0; r < from.length; r++) {
+        if (from[r]) {
+          arrived[r] = acquired(Objects.requireNonNull(messages[r].payload()), r);
+        }
+      }
+    }
+  }
+
+  private Key key(int phase) {
+    Key key = new Key(group.id(), sequence, phase);
+    keys.add(key);
+    return key;
+  }
+
+  boolean[] others() {
+    boolean[] all = new boolean[group.size()];
+    Arrays.fill(all, true);
+    all[group.rank()] = false;
+    return all;
+  }
+
+  private Payload acquired(Payload payload, int from) {
+    if (!payload.acquire()) {
+      throw new PeerFailedException(
+          describe() + " cannot end: rank " + group.globalRank(from) + " gave up on it");
+    }
+    return payload;
+  }
+
+  /** Waits for one message of each rank in {@code from}. */
+  private Message[] collect(Key key, boolean[] from) {
+    int needed = 0;
+    for (boolean b : from) {
+      needed += b ? 1 : 0;
+    }
+    Inbox box = group.mailbox().inbox(key);
+    int all = needed;
+    box.expect(all, Thread.currentThread());
+    waitUntil(() -> box.count() >= all, () -> absent(box, from));
+    Message[] bySource = new Message[from.length];
+    for (Message m : box.messages()) {
+      bySource[m.source()] = m;
+    }
+    return bySource;
+  }
+
+  private List<Integer> absent(Inbox box, boolean[] from) {
+    boolean[] there = new boolean[from.length];
+    box.messages().forEach(m -> there[m.source()] = true);
+    List<Integer> out = new ArrayList<>();
+    for (int r = 0; r < from.length; r++) {
+      if (from[r] && !there[r]) {
+        out.add(group.globalRank(r));
+      }
+    }
+    return out;
+  }
+
+  /** Waits until no peer reads this rank's memory any more. */
+  void awaitLoans() {
+    waitUntil(loans::allBack, List::of);
+  }
+
+  private void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent) {
+    if (done.getAsBoolean() || Spinning.until(done)) {
+      return;
+    }
+    Mailbox mailbox = group.mailbox();
+    Thread thread = Thread.currentThread();
+    missing = absent;
+    mailbox.enroll(thread);
+    try {
+      while (true) {
+        // Looked at before the messages: who has left by now has sent all it will.
+        Set<Integer> left = mailbox.left();
+        Failure failure = mailbox.failure();
+        if (done.getAsBoolean()) {
+          return;
+        }
+        if (failure != null) {
+          throw HostGroup.peerFailed(describe(), failure);
+        }
+        group.checkAlive(describe());
+        if (!left.isEmpty()) {
+          checkLeft(left, absent.get());
+        }
+        long nanos = deadline.remainingNanos();
+        if (nanos == 0) {
+          throw timedOut(absent.get());
+        }
+        LockSupport.parkNanos(this, nanos);
+        if (Thread.interrupted()) {
+          thread.interrupt();
+          throw new DistributedException(describe() + " was interrupted");
+        }
+      }
+    } finally {
+      mailbox.resign(thread);
+      missing = null;
+    }
+  }
+
+  private void checkLeft(Set<Integer> left, List<Integer> absent) {
+    List<Integer> gone = absent.stream().filter(left::contains).toList();
+    if (!gone.isEmpty()) {
+      throw new PeerFailedException(
+          describe() + " cannot end: " + ranks(gone) + " left the world without taking part");
+    }
+  }
+
+  private OperationTimeoutException timedOut(List<Integer> absent) {
+    String who =
+        absent.isEmpty()
+            ? "other ranks still read this rank's data"
+            : ranks(absent) + " did not" + " arrive";
+    return new OperationTimeoutException(
+        describe() + " timed out after " + deadline.timeout().toMillis() + " ms: " + who);
+  }
+
+  private static String ranks(List<Integer> ranks) {
+    return ranks.size() == 1 ? "rank " + ranks.get(0) : "ranks " + ranks;
+  }
+
+  /** Takes back what is lent and forgets what arrived; after this nobody uses the memory. */
+  @Override
+  public void close() {
+    if (!loans.allBack()) {
+      loans.revoke();
+    }
+    for (Key key : keys) {
+      group.mailbox().close(key);
+    }
+  }
+}

@@ -1,0 +1,82 @@
+package dev.weft.c10d.host;
+
+import dev.weft.tensor.StridedTensor;
+import dev.weft.tensor.memory.HostMemory;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Row-major memory for the tensors of one collective: their own where they lie so, copies where
+ * they do not. Used by one thread.
+ */
+final class Staging implements AutoCloseable {
+  private record Block(long address, long bytes) {}
+
+  private record Late(long address, StridedTensor tensor) {}
+
+  private final List<Block> blocks = new ArrayList<>(0);
+  private final List<Late> late = new ArrayList<>(0);
+
+  /** A tensor's elements to read. */
+  Piece in(StridedTensor t) {
+    return t.isContiguous() ? direct(t) : copy(t);
+  }
+
+  /** A tensor's elements to read, apart from the tensor's own memory. */
+  Piece copy(StridedTensor t) {
+    Piece piece = block(bytes(t));
+    Layouts.pack(t, piece.address());
+    return piece;
+  }
+
+  /** Memory for a tensor's new elements, which are not what is there before. */
+  Piece out(StridedTensor t) {
+    if (t.isContiguous()) {
+      return direct(t);
+    }
+    Piece piece = block(bytes(t));
+    late.add(new Late(piece.address(), t));
+    return piece;
+  }
+
+  /** A tensor's elements to read and replace. */
+  Piece inOut(StridedTensor t) {
+    if (t.isContiguous()) {
+      return direct(t);
+    }
+    Piece piece = copy(t);
+    late.add(new Late(piece.address(), t));
+    return piece;
+  }
+
+  /** Writes the new elements to the tensors that were staged. */
+  void finish() {
+    for (Late l : late) {
+      Layouts.unpack(l.address(), l.tensor());
+    }
+  }
+
+  /** Memory for a while. */
+  Piece block(long bytes) {
+    if (bytes == 0) {
+      return new Piece(0, 0);
+    }
+    long address = HostMemory.allocate(bytes);
+    blocks.add(new Block(address, bytes));
+    return new Piece(address, bytes);
+  }
+
+  private static Piece direct(StridedTensor t) {
+    return new Piece(t.rawAddress(), bytes(t));
+  }
+
+  static long bytes(StridedTensor t) {
+    return t.numel() * t.dtype().byteSize();
+  }
+
+  @Override
+  public void close() {
+    blocks.forEach(b -> HostMemory.free(b.address(), b.bytes()));
+    blocks.clear();
+  }
+}

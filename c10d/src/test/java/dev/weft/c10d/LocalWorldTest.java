@@ -1,0 +1,118 @@
+package dev.weft.c10d;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.weft.tensor.Tensor;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class LocalWorldTest {
+  @Test
+  void ranksAreThreadsThatReduceTogether() {
+    List<float[]> results =
+        LocalWorld.call(
+            4,
+            rank -> {
+              Tensor t = Tensor.of(new float[] {rank, 1});
+              Distributed.allReduce(t, ReduceOp.SUM);
+              assertThat(Distributed.rank()).isEqualTo(rank);
+              assertThat(Distributed.worldSize()).isEqualTo(4);
+              return t.toFloatArray();
+            });
+    assertThat(results).allSatisfy(r -> assertThat(r).containsExactly(6, 4));
+  }
+
+  @Test
+  void theFirstFailureIsThrownAndTheOthersEndAtOnce() {
+    long start = System.nanoTime();
+    AtomicReference<Throwable> seen = new AtomicReference<>();
+    assertThatThrownBy(
+            () ->
+                LocalWorld.run(
+                    4,
+                    rank -> {
+                      if (rank == 1) {
+                        throw new IllegalStateException("out of memory in step 2");
+                      }
+                      try {
+                        Distributed.barrier();
+                      } catch (RuntimeException e) {
+                        seen.set(e);
+                        throw e;
+                      }
+                    }))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessage("out of memory in step 2")
+        .satisfies(e -> assertThat(e.getSuppressed()).hasSize(3));
+    // P48: with the cause, long before the timeout.
+    assertThat(seen.get())
+        .isInstanceOf(PeerFailedException.class)
+        .hasMessageContaining("barrier")
+        .hasMessageContaining("rank 1 failed")
+        .hasMessageContaining("out of memory in step 2");
+    assertThat(System.nanoTime() - start).isLessThan(Duration.ofSeconds(5).toNanos());
+  }
+
+  @Test
+  void aRankThatLeavesEarlyIsNamed() {
+    assertThatThrownBy(
+            () ->
+                LocalWorld.run(
+                    3,
+                    rank -> {
+                      if (rank != 2) {
+                        Distributed.barrier();
+                      }
+                    }))
+        .isInstanceOf(PeerFailedException.class)
+        .hasMessageContaining("rank 2 left the world");
+  }
+
+  @Test
+  void aThreadOfNoRankGetsAClearError() throws Exception {
+    LocalWorld.run(
+        2,
+        rank -> {
+          AtomicReference<Throwable> failure = new AtomicReference<>();
+          Thread unbound =
+              new Thread(
+                  () -> {
+                    try {
+                      int unused = Distributed.rank();
+                    } catch (IllegalStateException e) {
+                      failure.set(e);
+                    }
+                  });
+          unbound.start();
+          unbound.join();
+          assertThat(failure.get()).hasMessageContaining("RankContext.wrap");
+          AtomicReference<Integer> asRank = new AtomicReference<>();
+          Thread bound = new Thread(RankContext.wrap(() -> asRank.set(Distributed.rank())));
+          bound.start();
+          bound.join();
+          assertThat(asRank.get()).isEqualTo(rank);
+        });
+    assertThat(Distributed.isInitialized()).isFalse();
+  }
+
+  @Test
+  void worldsStartAndStopCheaply() {
+    Runnable world = () -> LocalWorld.run(8, rank -> Distributed.barrier());
+    for (int i = 0; i < 200; i++) {
+      world.run();
+    }
+    long start = System.nanoTime();
+    for (int i = 0; i < 500; i++) {
+      world.run();
+    }
+    double millis = (System.nanoTime() - start) / 500 / 1e6;
+    System.out.printf("a world of 8 with a barrier: %.3f ms%n", millis);
+    // Far below this on an idle machine; shared ones need room.
+    assertThat(millis).isLessThan(10);
+  }
+}
