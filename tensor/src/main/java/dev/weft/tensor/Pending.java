@@ -21,4 +21,7 @@ public interface Pending {
 
   /** What went wrong, or null while it runs or when it went well. */
   @Nullable Throwable exception();
+
+  /** Called when the storage is freed and nobody will read the data: lets go of what is held. */
+  default void abandon() {}
 }

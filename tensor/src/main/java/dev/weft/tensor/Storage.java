@@ -126,6 +126,10 @@ public abstract class Storage {
   public final void release() {
     int n = references.decrementAndGet();
     if (n == 0) {
+      Pending p = pending;
+      if (p != null) {
+        p.abandon();
+      }
       free();
     } else if (n < 0) {
       references.incrementAndGet();

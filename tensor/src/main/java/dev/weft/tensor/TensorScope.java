@@ -19,19 +19,31 @@ public final class TensorScope implements AutoCloseable {
 
   private final @Nullable TensorScope parent;
   private final boolean owning;
+  private final boolean waiting;
   private final Thread thread = Thread.currentThread();
   private final List<Storage> storages = new ArrayList<>();
   private Duration closeTimeout = Duration.ofMinutes(30);
   private boolean closed;
 
-  private TensorScope(@Nullable TensorScope parent, boolean owning) {
+  private TensorScope(@Nullable TensorScope parent, boolean owning, boolean waiting) {
     this.parent = parent;
     this.owning = owning;
+    this.waiting = waiting;
   }
 
   /** Opens a scope on this thread. */
   public static TensorScope open() {
-    TensorScope scope = new TensorScope(CURRENT.get(), true);
+    TensorScope scope = new TensorScope(CURRENT.get(), true, true);
+    CURRENT.set(scope);
+    return scope;
+  }
+
+  /**
+   * Opens a scope that does not wait for pending work when it is closed: running work keeps its
+   * memory itself. For code that hands pending results on, such as backward.
+   */
+  public static TensorScope openWithoutWaiting() {
+    TensorScope scope = new TensorScope(CURRENT.get(), true, false);
     CURRENT.set(scope);
     return scope;
   }
@@ -41,7 +53,7 @@ public final class TensorScope implements AutoCloseable {
    * parameters and optimiser state do.
    */
   public static <T extends @Nullable Object> T outside(Supplier<T> body) {
-    TensorScope scope = new TensorScope(CURRENT.get(), false);
+    TensorScope scope = new TensorScope(CURRENT.get(), false, false);
     CURRENT.set(scope);
     try {
       return body.get();
@@ -159,7 +171,7 @@ public final class TensorScope implements AutoCloseable {
     @Nullable RuntimeException failure = null;
     for (Storage s : storages) {
       Pending p = s.pending();
-      if (p != null && !p.isCompleted()) {
+      if (waiting && p != null) {
         try {
           p.await(Duration.ofNanos(Math.max(1, deadline - System.nanoTime())));
         } catch (RuntimeException e) {

@@ -221,7 +221,18 @@ public final class TcpStore implements Store {
         });
   }
 
-  /** Waits until that many users have counted themselves in. */
+  /**
+   * Waits until that many users have counted themselves in, as clients that wait for workers do.
+   *
+   * @param worldSize how many
+   * @param timeout how long at most
+   * @throws StoreTimeoutException if fewer have come then; the message says how many
+   */
+  public void awaitWorkers(int worldSize, Duration timeout) {
+    Texts.checkWorldSize(worldSize);
+    awaitWorkers(worldSize, Deadline.after(timeout));
+  }
+
   void awaitWorkers(int worldSize, Deadline deadline) {
     while (true) {
       long joined =

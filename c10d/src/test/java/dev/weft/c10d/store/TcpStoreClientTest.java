@@ -7,7 +7,9 @@ import dev.weft.c10d.StoreException;
 import dev.weft.c10d.StoreTimeoutException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -100,6 +102,34 @@ class TcpStoreClientTest {
           .isInstanceOf(StoreTimeoutException.class)
           .hasMessageContaining("no answer")
           .hasMessageContaining("127.0.0.1:" + silent.getLocalPort());
+    }
+  }
+
+  /**
+   * A server whose process is stopped after the handshake: neither small nor large requests may
+   * hang.
+   */
+  @Test
+  void aServerThatGetsStuckTimesOut() throws Exception {
+    try (var stuck = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
+      others.submit(
+          () -> {
+            var kept = new ArrayList<Socket>();
+            while (true) {
+              var socket = stuck.accept();
+              kept.add(socket);
+              socket.getInputStream().readNBytes(6);
+              socket.getOutputStream().write(socket.getInputStream().readNBytes(4));
+            }
+          });
+      try (var store = client(stuck.getLocalPort()).timeout(SHORT).waitForWorkers(false).open()) {
+        for (int size : new int[] {1, 8 << 20}) {
+          assertThatThrownBy(() -> store.set("k", new byte[size]))
+              .isInstanceOf(StoreTimeoutException.class)
+              .hasMessageContaining("set 'k'")
+              .hasMessageContaining("300 ms");
+        }
+      }
     }
   }
 

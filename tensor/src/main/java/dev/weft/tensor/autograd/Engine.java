@@ -46,7 +46,7 @@ final class Engine {
       if (wanted != null) {
         useful = usefulNodes(roots);
       }
-      try (TensorScope scope = TensorScope.open()) {
+      try (TensorScope scope = TensorScope.openWithoutWaiting()) {
         for (int i = 0; i < roots.size(); i++) {
           seed(scope, roots.get(i), gradients.get(i));
         }
@@ -99,7 +99,7 @@ final class Engine {
       needed[i] = isUseful(edges[i]);
       any |= needed[i];
     }
-    try (TensorScope scope = TensorScope.open()) {
+    try (TensorScope scope = TensorScope.openWithoutWaiting()) {
       for (int i = 0; i < gradOutputs.length; i++) {
         Tensor g = gradOutputs[i];
         if (g != null) {

@@ -1,0 +1,147 @@
+package dev.weft.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.weft.c10d.store.Rendezvous;
+import dev.weft.c10d.store.TcpStore;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** The commands as a user types them. */
+@Timeout(60)
+class WeftCommandTest {
+  private final StringWriter err = new StringWriter();
+
+  private int execute(String... args) {
+    var commands = Weft.commandLine();
+    commands.setErr(new PrintWriter(err, true));
+    return commands.execute(args);
+  }
+
+  private static Process weft(String... args) throws Exception {
+    var command =
+        new ArrayList<>(
+            List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Xmx64m",
+                "-cp",
+                System.getProperty("java.class.path"),
+                Weft.class.getName()));
+    command.addAll(List.of(args));
+    return new ProcessBuilder(command).redirectErrorStream(true).start();
+  }
+
+  private static List<String> output(Process process) throws Exception {
+    try (var in =
+        new BufferedReader(
+            new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
+      return in.lines().toList();
+    }
+  }
+
+  /** Prints its arguments and options, and fails if it is told to. */
+  static final class Program {
+    private Program() {}
+
+    public static void main(String[] args) {
+      try (var met = Rendezvous.at("env://").join()) {
+        System.out.println(
+            met.rank()
+                + " of "
+                + met.worldSize()
+                + " "
+                + List.of(args)
+                + " "
+                + Long.getLong("answer"));
+        met.store().barrier("printed", met.worldSize());
+        if (met.rank() == 1 && List.of(args).contains("--fail")) {
+          System.exit(5);
+        }
+      }
+    }
+  }
+
+  @Test
+  void runPassesOnWhatFollowsTheMainClass() throws Exception {
+    var run =
+        weft(
+            "run",
+            "--nproc-per-node",
+            "2",
+            "--jvm-arg=-Xmx64m",
+            "--jvm-arg=-Danswer=42",
+            Program.class.getName(),
+            "--help",
+            "-x",
+            "y");
+    assertThat(output(run))
+        .containsExactlyInAnyOrder(
+            "[0]| 0 of 2 [--help, -x, y] 42", "[1]| 1 of 2 [--help, -x, y] 42");
+    assertThat(run.waitFor()).isZero();
+  }
+
+  /** P50, P51 */
+  @Test
+  void runEndsWithTheCodeOfTheRankThatFailed() throws Exception {
+    var run =
+        weft("run", "--nproc-per-node", "2", "--no-prefix", Program.class.getName(), "--fail");
+    assertThat(output(run))
+        .contains("0 of 2 [--fail] null")
+        .last()
+        .asString()
+        .startsWith("weft: rank 1 of 2 failed first: exit code 5");
+    assertThat(run.waitFor()).isEqualTo(5);
+  }
+
+  @Test
+  void badUsageIsExplained() {
+    assertThat(execute("run", "--nproc-per-node", "0", "Main")).isEqualTo(2);
+    assertThat(err.toString()).contains("weft run: nprocPerNode is 0; expected 1 or more");
+    assertThat(execute("run")).isEqualTo(2);
+    assertThat(err.toString()).contains("MAIN");
+    assertThat(execute("store", "--port", "x")).isEqualTo(2);
+  }
+
+  /** P45 */
+  @Test
+  void aPortInUseIsNamed() {
+    try (var other = TcpStore.at("127.0.0.1", 0).server(true).open()) {
+      assertThat(execute("store", "--port", Integer.toString(other.port()))).isEqualTo(1);
+      assertThat(err.toString()).contains("127.0.0.1:" + other.port());
+    }
+  }
+
+  @Test
+  void storeServesUntilItIsInterrupted() throws Exception {
+    var server = weft("store", "--port", "0", "--world", "2");
+    try (var out =
+        new BufferedReader(
+            new InputStreamReader(server.getInputStream(), StandardCharsets.UTF_8))) {
+      String line = String.valueOf(out.readLine());
+      assertThat(line).startsWith("weft store: listening on 127.0.0.1:");
+      int port = Integer.parseInt(line.substring(line.lastIndexOf(':') + 1));
+      var client = TcpStore.at("127.0.0.1", port).worldSize(2).timeout(Duration.ofSeconds(10));
+      try (var one = client.open();
+          var two = client.open()) {
+        one.set("k", "v");
+        assertThat(two.getString("k")).isEqualTo("v");
+        assertThat(out.readLine()).isEqualTo("weft store: 2 ranks have joined");
+        assertThat(server.isAlive()).isTrue();
+      }
+      server.destroy();
+      assertThat(server.waitFor(10, TimeUnit.SECONDS)).isTrue();
+    } finally {
+      server.destroyForcibly();
+    }
+  }
+}

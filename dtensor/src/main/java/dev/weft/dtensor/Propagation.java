@@ -1,0 +1,224 @@
+package dev.weft.dtensor;
+
+import com.google.common.cache.Cache;
+import com.google.common.cache.CacheBuilder;
+import dev.weft.mesh.DeviceMesh;
+import dev.weft.tensor.Tensor;
+import dev.weft.tensor.TensorSpec;
+import dev.weft.tensor.op.Attrs;
+import dev.weft.tensor.op.Op;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Chooses how a call runs: among all combinations of the rule's rows over the mesh dimensions, the
+ * one whose inputs cost least to bring into place. Decisions are cached by operator, arguments and
+ * input layouts, for each rank and mesh by itself. Thread-safe; all ranks decide alike.
+ */
+final class Propagation {
+  // Raised when a rule is registered, so that older decisions are not found any more.
+  private static volatile int epoch;
+
+  private Propagation() {}
+
+  private record Key(Op op, Attrs attrs, List<DTensorSpec> inputs, int epoch) {}
+
+  /** The decisions of one rank on one mesh. */
+  private static final class Decisions {
+    final Cache<Key, Decision> cache = CacheBuilder.newBuilder().maximumSize(20_000).build();
+  }
+
+  /**
+   * What was chosen.
+   *
+   * @param inputs how the inputs must lie
+   * @param outputs how the results lie
+   * @param attrs arguments of the local call
+   */
+  record Decision(
+      List<DTensorSpec> inputs,
+      List<DTensorSpec> outputs,
+      Attrs attrs,
+      Sharding.@Nullable LocalCall localCall,
+      Sharding.Call call) {}
+
+  static Decision decide(Op op, Attrs attrs, List<DTensorSpec> inputs, Tensor[] tensors) {
+    Key key = new Key(op, attrs, inputs, epoch);
+    Cache<Key, Decision> cache =
+        inputs.get(0).mesh().attachment(Decisions.class, Decisions::new).cache;
+    Decision known = cache.getIfPresent(key);
+    if (known == null) {
+      known = choose(op, attrs, inputs, tensors);
+      cache.put(key, known);
+    }
+    return known;
+  }
+
+  @SuppressWarnings("NonAtomicVolatileUpdate") // any change will do
+  static void forget() {
+    epoch++;
+  }
+
+  private static Decision choose(Op op, Attrs attrs, List<DTensorSpec> inputs, Tensor[] tensors) {
+    Sharding.Rule rule = Rules.find(op, inputs);
+    TensorSpec[] outputs = Rules.outputs(op, attrs, tensors);
+    Sharding.Call call = new Sharding.Call(op, attrs, inputs, outputs);
+    List<Sharding.Row> rows = new ArrayList<>(rule.rows(call));
+    List<Placement> allIn = replicated(inputs.size());
+    Sharding.Row replicate = new Sharding.Row(replicated(outputs.length), allIn);
+    if (!rows.contains(replicate)) {
+      rows.add(replicate);
+    }
+    DeviceMesh mesh = inputs.get(0).mesh();
+    Combination best = new Search(call, rows, mesh, op.form() == Op.Form.IN_PLACE).best();
+    List<DTensorSpec> in = new ArrayList<>();
+    for (int i = 0; i < inputs.size(); i++) {
+      in.add(inputs.get(i).with(best.input(i)));
+    }
+    List<DTensorSpec> out = new ArrayList<>();
+    for (int o = 0; o < outputs.length; o++) {
+      out.add(
+          DTensorSpec.of(mesh, best.output(o), outputs[o].shape(), outputs[o].dtype()));
+    }
+    return new Decision(
+        List.copyOf(in), List.copyOf(out), rule.localAttrs(call, in, out), rule.localCall(call), call);
+  }
+
+  private static List<Placement> replicated(int n) {
+    return java.util.Collections.nCopies(n, Replicate.INSTANCE);
+  }
+
+  /** One row for each mesh dimension. */
+  private record Combination(List<Sharding.Row> rows) {
+    List<Placement> input(int i) {
+      return rows.stream().map(r -> r.inputs().get(i)).toList();
+    }
+
+    List<Placement> output(int o) {
+      return rows.stream().map(r -> r.outputs().get(o)).toList();
+    }
+  }
+
+  private static final class Search {
+    private final Sharding.Call call;
+    private final DeviceMesh mesh;
+    private final int[] meshShape;
+    private final List<List<Sharding.Row>> choices = new ArrayList<>();
+    private @Nullable Combination best;
+    private double bestCost = Double.POSITIVE_INFINITY;
+
+    Search(Sharding.Call call, List<Sharding.Row> rows, DeviceMesh mesh, boolean inPlace) {
+      this.call = call;
+      this.mesh = mesh;
+      this.meshShape = mesh.shape();
+      for (int m = 0; m < meshShape.length; m++) {
+        List<Sharding.Row> fitting = new ArrayList<>();
+        for (Sharding.Row row : rows) {
+          boolean keeps =
+              !inPlace
+                  || (row.outputs().get(0).equals(call.inputs().get(0).placements().get(m))
+                      && row.inputs().get(0).equals(row.outputs().get(0)));
+          if (keeps) {
+            fitting.add(row);
+          }
+        }
+        if (fitting.isEmpty()) {
+          throw new IllegalArgumentException(
+              call.op()
+                  + ": an operator in place keeps its target's placements, "
+                  + call.inputs().get(0).placements()
+                  + ", and cannot compute with them");
+        }
+        choices.add(fitting);
+      }
+    }
+
+    Combination best() {
+      extend(new ArrayList<>());
+      if (best == null) {
+        throw new IllegalArgumentException(
+            call.op() + ": no sharding is possible for inputs " + call.inputs());
+      }
+      return best;
+    }
+
+    private void extend(List<Sharding.Row> chosen) {
+      int m = chosen.size();
+      if (m == meshShape.length) {
+        Combination c = new Combination(List.copyOf(chosen));
+        double cost = cost(c);
+        if (cost < bestCost) {
+          bestCost = cost;
+          best = c;
+        }
+        return;
+      }
+      for (Sharding.Row row : choices.get(m)) {
+        chosen.add(row);
+        extend(chosen);
+        chosen.remove(m);
+      }
+    }
+
+    private double cost(Combination c) {
+      double total = 0;
+      for (int i = 0; i < call.inputs().size(); i++) {
+        DTensorSpec now = call.inputs().get(i);
+        List<Placement> wanted = c.input(i);
+        if (!fits(now.shape(), wanted, now.placements())) {
+          return Double.POSITIVE_INFINITY;
+        }
+        if (!wanted.equals(now.placements())) {
+          total += Cost.of(now, wanted);
+          if (total >= bestCost) {
+            return Double.POSITIVE_INFINITY;
+          }
+        }
+      }
+      for (int o = 0; o < call.outputs().length; o++) {
+        if (!mixes(c.output(o))) {
+          return Double.POSITIVE_INFINITY;
+        }
+      }
+      return total;
+    }
+
+    /** A dimension is cut only where every rank gets something, or where it is cut already. */
+    private boolean fits(long[] shape, List<Placement> wanted, List<Placement> now) {
+      if (!mixes(wanted)) {
+        return false;
+      }
+      if (wanted.equals(now)) {
+        return true;
+      }
+      for (int d = 0; d < shape.length; d++) {
+        long cuts = 1;
+        boolean as = true;
+        for (int m = 0; m < meshShape.length; m++) {
+          if (wanted.get(m).isShard(d)) {
+            cuts *= mesh.size(m);
+          }
+          as &= wanted.get(m).isShard(d) == now.get(m).isShard(d);
+        }
+        if (!as && cuts > shape[d]) {
+          return false;
+        }
+      }
+      return true;
+    }
+
+    private static boolean mixes(List<Placement> placements) {
+      Partial.Op seen = null;
+      for (Placement p : placements) {
+        if (p instanceof Partial q) {
+          if (seen != null && seen != q.op() && !(seen.isLinear() && q.op().isLinear())) {
+            return false;
+          }
+          seen = q.op();
+        }
+      }
+      return true;
+    }
+  }
+}

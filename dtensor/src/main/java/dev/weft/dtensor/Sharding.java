@@ -1,0 +1,83 @@
+package dev.weft.dtensor;
+
+import dev.weft.tensor.Tensor;
+import dev.weft.tensor.TensorSpec;
+import dev.weft.tensor.op.Attrs;
+import dev.weft.tensor.op.Op;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How an operator acts on sharded tensors, as data: the ways in which it can run along one mesh
+ * dimension. Expansion to meshes of several dimensions and the choice by cost are generic.
+ */
+public final class Sharding {
+  private Sharding() {}
+
+  /**
+   * One operator call on global tensors.
+   *
+   * @param op the operator
+   * @param attrs its other arguments
+   * @param inputs the tensors' global layouts
+   * @param outputs the results' global shapes and dtypes
+   */
+  public record Call(Op op, Attrs attrs, List<DTensorSpec> inputs, TensorSpec[] outputs) {
+    /** The shape of an input. */
+    public long[] shape(int input) {
+      return inputs.get(input).shape();
+    }
+
+    /** The dimensions of an input. */
+    public int ndim(int input) {
+      return inputs.get(input).shape().length;
+    }
+  }
+
+  /**
+   * A way to run along one mesh dimension: how inputs must lie and how results then lie.
+   *
+   * @param outputs one for each result
+   * @param inputs one for each input
+   */
+  public record Row(List<Placement> outputs, List<Placement> inputs) {
+    /** A row of one result. */
+    public static Row of(Placement output, Placement... inputs) {
+      return new Row(List.of(output), List.of(inputs));
+    }
+  }
+
+  /** The rule of an operator. */
+  @FunctionalInterface
+  public interface Rule {
+    /** All ways; everything replicated need not be among them, it is always possible. */
+    List<Row> rows(Call call);
+
+    /** The arguments for the local call; by default the same. */
+    default Attrs localAttrs(Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs) {
+      return call.attrs();
+    }
+
+    /** Runs the local call where it is more than the operator on the parts; by default null. */
+    default @Nullable LocalCall localCall(Call call) {
+      return null;
+    }
+  }
+
+  /** A local call of its own. */
+  @FunctionalInterface
+  public interface LocalCall {
+    /** Computes this rank's parts of the results from its parts of the inputs. */
+    Tensor[] run(
+        Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs, Tensor[] localInputs);
+  }
+
+  /**
+   * Adds the rule of an operator, or replaces it.
+   *
+   * @param op the operator's name
+   */
+  public static void register(String op, Rule rule) {
+    Rules.register(op, rule);
+  }
+}

@@ -1,0 +1,5 @@
+/** Runnable programs. */
+@NullMarked
+package dev.weft.examples;
+
+import org.jspecify.annotations.NullMarked;
