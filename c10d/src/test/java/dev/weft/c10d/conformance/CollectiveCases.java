@@ -28,15 +28,14 @@ import org.jspecify.annotations.Nullable;
 final class CollectiveCases {
   /** Calls that this runner has no code for yet, with the reason. */
   private static final Set<String> OBJECTS =
-      Set.of(
-          "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list");
+      Set.of("all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list");
 
   private CollectiveCases() {}
 
   /** What a rank got: tensors, or what it threw. */
   private record Result(List<StridedTensor> tensors, @Nullable RuntimeException failure) {}
 
-  static Outcome run(JsonNode recorded, int worldSize) {
+  static Outcome run(JsonNode recorded, LocalWorld world) {
     String call = recorded.get("call").asText();
     if (OBJECTS.contains(call)) {
       return Outcome.notApplicable("object collectives come with the c10d issue");
@@ -50,9 +49,7 @@ final class CollectiveCases {
     }
     try (TensorScope scope = TensorScope.open()) {
       List<Result> results =
-          LocalWorld.of(worldSize)
-              .timeout(Duration.ofSeconds(20))
-              .call(rank -> attempt(recorded, rank));
+          world.timeout(Duration.ofSeconds(20)).call(rank -> attempt(recorded, rank));
       return grade(recorded, results);
     }
   }
@@ -92,8 +89,7 @@ final class CollectiveCases {
         if (i >= got.size()) {
           return Outcome.failed("rank " + rank + ": output " + i + " is missing");
         }
-        String difference =
-            GoldenTensors.compare(got.get(i), want, tolerance, orderSensitive);
+        String difference = GoldenTensors.compare(got.get(i), want, tolerance, orderSensitive);
         if (difference != null) {
           return recorded.has("quirk")
               ? gradeBetter(recorded, results)
@@ -118,10 +114,7 @@ final class CollectiveCases {
                   GoldenTensors.compare(got.get(r), ranks.get(r).get("in").get(0), 0, false);
               case "all_gather_into_tensor" ->
                   GoldenTensors.compare(
-                      part(got.get(0), r, results.size()),
-                      ranks.get(r).get("in").get(0),
-                      0,
-                      false);
+                      part(got.get(0), r, results.size()), ranks.get(r).get("in").get(0), 0, false);
               case "all_to_all" ->
                   GoldenTensors.compare(got.get(r), ranks.get(r).get("in").get(me), 0, false);
               case "broadcast" ->
@@ -130,7 +123,8 @@ final class CollectiveCases {
                       ranks.get(recorded.get("params").get("src").asInt()).get("in").get(0),
                       0,
                       false);
-              case "all_reduce" -> sums(got.get(0), ranks, recorded.get("params").path("factor").asDouble(1));
+              case "all_reduce" ->
+                  sums(got.get(0), ranks, recorded.get("params").path("factor").asDouble(1));
               default -> "works where the reference refuses, and nothing says what is right";
             };
         if (difference != null) {
