@@ -105,7 +105,10 @@ class TcpStoreClientTest {
     }
   }
 
-  /** A server whose process is stopped after the handshake: neither small nor large requests may hang. */
+  /**
+   * A server whose process is stopped after the handshake: neither small nor large requests may
+   * hang.
+   */
   @Test
   void aServerThatGetsStuckTimesOut() throws Exception {
     try (var stuck = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
