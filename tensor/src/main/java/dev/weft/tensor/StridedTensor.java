@@ -117,6 +117,7 @@ public class StridedTensor extends Tensor {
   }
 
   /** True when elements lie in row-major order without gaps. */
+  @Override
   public final boolean isContiguous() {
     return contiguous;
   }

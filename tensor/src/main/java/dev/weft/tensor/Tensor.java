@@ -118,6 +118,11 @@ public abstract class Tensor {
   /** True where this rank's elements lie in row-major order without gaps. */
   protected abstract boolean isDense();
 
+  /** True where this rank's elements lie in row-major order without gaps. */
+  public boolean isContiguous() {
+    return isDense();
+  }
+
   /** Gives the reference that the caller holds to the scope of another tensor, if it has one. */
   public final boolean giveToOwnerOf(Tensor other) {
     List<Storage> theirs = other.storages();

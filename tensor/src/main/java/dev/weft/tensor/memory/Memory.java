@@ -41,6 +41,18 @@ public final class Memory {
     UNSAFE.setMemory(address, bytes, value);
   }
 
+  /** Copies the bits of {@code n} floats between arrays. */
+  public static void bits(float[] source, int[] target, int n) {
+    UNSAFE.copyMemory(
+        source, Unsafe.ARRAY_FLOAT_BASE_OFFSET, target, Unsafe.ARRAY_INT_BASE_OFFSET, 4L * n);
+  }
+
+  /** Copies {@code n} floats, given by their bits, between arrays. */
+  public static void bits(int[] source, float[] target, int n) {
+    UNSAFE.copyMemory(
+        source, Unsafe.ARRAY_INT_BASE_OFFSET, target, Unsafe.ARRAY_FLOAT_BASE_OFFSET, 4L * n);
+  }
+
   /** Reads {@code n} floats. */
   public static void get(long address, float[] target, int start, int n) {
     UNSAFE.copyMemory(null, address, target, Unsafe.ARRAY_FLOAT_BASE_OFFSET + 4L * start, 4L * n);

@@ -4,7 +4,6 @@ import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.CopyKernels;
-import org.jspecify.annotations.Nullable;
 
 /** Copies and conversions of dtype. Any thread. */
 public final class Casts {
@@ -15,17 +14,19 @@ public final class Casts {
               "clone",
               (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
               (in, out, a) -> CopyKernels.copy(in[0], out[0]))
-          .gradient(Op.Saves.NOTHING, (ctx, g) -> new @Nullable Tensor[] {g[0]});
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> g));
 
   private static final Op TO =
       Op.function(
               "to",
               (in, a) -> TensorSpec.one(in[0].shape(), a.get(0, DType.class)),
               (in, out, a) -> CopyKernels.copy(in[0], out[0]))
-          .gradient(
-              Op.Saves.NOTHING,
-              (ctx, g) ->
-                  new @Nullable Tensor[] {g[0] == null ? null : to(g[0], ctx.inputDType(0))});
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> to(g, ctx.inputDType(0))));
+
+  /** The tensor itself where it lies in row-major order without gaps, else a copy that does. */
+  public static Tensor contiguous(Tensor x) {
+    return x.isContiguous() ? x : copy(x);
+  }
 
   /** A contiguous copy. */
   public static Tensor copy(Tensor x) {

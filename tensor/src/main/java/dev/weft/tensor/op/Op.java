@@ -76,6 +76,7 @@ public final class Op {
   private final @Nullable Composite composite;
   private Saves saves = Saves.NOTHING;
   private @Nullable Backward backward;
+  private boolean differentiable = true;
   private volatile @Nullable Kernel cpu;
   private volatile @Nullable Kernel cuda;
 
@@ -129,6 +130,17 @@ public final class Op {
     this.saves = saves;
     this.backward = backward;
     return this;
+  }
+
+  /** Says that no gradient exists or is wanted: for the test that walks the catalogue. */
+  public Op notDifferentiable() {
+    this.differentiable = false;
+    return this;
+  }
+
+  /** False where the operator was declared to have no gradient. */
+  public boolean isDifferentiable() {
+    return differentiable;
   }
 
   /** Adds or replaces the CUDA kernel. */

@@ -1,0 +1,180 @@
+package dev.weft.tensor.op;
+
+import dev.weft.tensor.DType;
+import dev.weft.tensor.Tensor;
+import dev.weft.tensor.TensorSpec;
+import dev.weft.tensor.cpu.CompareLoops;
+import dev.weft.tensor.cpu.Elementwise;
+import dev.weft.tensor.cpu.Loops;
+import dev.weft.tensor.cpu.MoreLoops;
+import org.jspecify.annotations.Nullable;
+
+/** Comparisons and logic, which give bool tensors, and choices by a mask. Any thread. */
+public final class Compare {
+  private Compare() {}
+
+  private static Op compare(String name, Loops loops) {
+    return Op.function(
+            name,
+            (in, a) -> TensorSpec.one(Check.broadcast(name, in), DType.BOOL),
+            (in, out, a) -> Elementwise.run(loops, Promotion.of(in), in, out[0], a))
+        .notDifferentiable();
+  }
+
+  private static Op scalar(String name, Loops loops) {
+    return Op.function(
+            name,
+            (in, a) -> {
+              Number unused = Pointwise.number(name, a);
+              return TensorSpec.one(in[0].shape(), DType.BOOL);
+            },
+            (in, out, a) ->
+                Elementwise.run(loops, Promotion.of(a.get(0, Number.class), in), in, out[0], a))
+        .notDifferentiable();
+  }
+
+  private static final Op EQ = compare("eq", CompareLoops.EQ);
+  private static final Op NE = compare("ne", CompareLoops.NE);
+  private static final Op LT = compare("lt", CompareLoops.LT);
+  private static final Op LE = compare("le", CompareLoops.LE);
+  private static final Op GT = compare("gt", CompareLoops.GT);
+  private static final Op GE = compare("ge", CompareLoops.GE);
+  private static final Op EQ_SCALAR = scalar("eq_scalar", CompareLoops.EQ);
+  private static final Op NE_SCALAR = scalar("ne_scalar", CompareLoops.NE);
+  private static final Op LT_SCALAR = scalar("lt_scalar", CompareLoops.LT);
+  private static final Op LE_SCALAR = scalar("le_scalar", CompareLoops.LE);
+  private static final Op GT_SCALAR = scalar("gt_scalar", CompareLoops.GT);
+  private static final Op GE_SCALAR = scalar("ge_scalar", CompareLoops.GE);
+  private static final Op AND = compare("logical_and", CompareLoops.AND);
+  private static final Op OR = compare("logical_or", CompareLoops.OR);
+  private static final Op XOR = compare("logical_xor", CompareLoops.XOR);
+  private static final Op NOT = compare("logical_not", CompareLoops.NOT);
+
+  private static final Op WHERE =
+      Op.function(
+              "where",
+              (in, a) -> {
+                Check.bool("where", "condition", in[0]);
+                return TensorSpec.one(Check.broadcast("where", in), Promotion.of(in[1], in[2]));
+              },
+              (in, out, a) -> Elementwise.run(MoreLoops.WHERE, out[0].dtype(), in, out[0], a))
+          .gradient(
+              Op.Saves.INPUTS,
+              Grads.of(
+                  (ctx, g) -> {
+                    Tensor c = ctx.input(0);
+                    return new @Nullable Tensor[] {
+                      null,
+                      ctx.needs(1) ? Grads.reduce(ctx, 1, maskedFill(g, logicalNot(c), 0)) : null,
+                      ctx.needs(2) ? Grads.reduce(ctx, 2, maskedFill(g, c, 0)) : null
+                    };
+                  }));
+
+  private static final Op MASKED_FILL =
+      Op.function(
+              "masked_fill",
+              (in, a) -> {
+                Check.bool("masked_fill", "mask", in[1]);
+                Number v = Pointwise.number("masked_fill", a);
+                if (Promotion.isFloating(v) && !in[0].dtype().isFloatingPoint()) {
+                  throw Check.bad(
+                      "masked_fill",
+                      "value " + v + " is not an integer and the tensor is " + in[0].dtype());
+                }
+                return TensorSpec.one(Check.broadcast("masked_fill", in), in[0].dtype());
+              },
+              (in, out, a) -> Elementwise.run(MoreLoops.MASKED_FILL, out[0].dtype(), in, out[0], a))
+          .gradient(
+              Op.Saves.INPUTS,
+              Grads.unary((ctx, g) -> Grads.reduce(ctx, 0, maskedFill(g, ctx.input(1), 0))));
+
+  /** a == b. */
+  public static Tensor eq(Tensor a, Tensor b) {
+    return Dispatcher.call(EQ, Attrs.NONE, a, b);
+  }
+
+  /** a == value. */
+  public static Tensor eq(Tensor a, Number value) {
+    return Dispatcher.call(EQ_SCALAR, Attrs.of(value), a);
+  }
+
+  /** a != b. */
+  public static Tensor ne(Tensor a, Tensor b) {
+    return Dispatcher.call(NE, Attrs.NONE, a, b);
+  }
+
+  /** a != value. */
+  public static Tensor ne(Tensor a, Number value) {
+    return Dispatcher.call(NE_SCALAR, Attrs.of(value), a);
+  }
+
+  /** a &lt; b. */
+  public static Tensor lt(Tensor a, Tensor b) {
+    return Dispatcher.call(LT, Attrs.NONE, a, b);
+  }
+
+  /** a &lt; value. */
+  public static Tensor lt(Tensor a, Number value) {
+    return Dispatcher.call(LT_SCALAR, Attrs.of(value), a);
+  }
+
+  /** a &lt;= b. */
+  public static Tensor le(Tensor a, Tensor b) {
+    return Dispatcher.call(LE, Attrs.NONE, a, b);
+  }
+
+  /** a &lt;= value. */
+  public static Tensor le(Tensor a, Number value) {
+    return Dispatcher.call(LE_SCALAR, Attrs.of(value), a);
+  }
+
+  /** a &gt; b. */
+  public static Tensor gt(Tensor a, Tensor b) {
+    return Dispatcher.call(GT, Attrs.NONE, a, b);
+  }
+
+  /** a &gt; value. */
+  public static Tensor gt(Tensor a, Number value) {
+    return Dispatcher.call(GT_SCALAR, Attrs.of(value), a);
+  }
+
+  /** a &gt;= b. */
+  public static Tensor ge(Tensor a, Tensor b) {
+    return Dispatcher.call(GE, Attrs.NONE, a, b);
+  }
+
+  /** a &gt;= value. */
+  public static Tensor ge(Tensor a, Number value) {
+    return Dispatcher.call(GE_SCALAR, Attrs.of(value), a);
+  }
+
+  /** Both not 0. */
+  public static Tensor logicalAnd(Tensor a, Tensor b) {
+    return Dispatcher.call(AND, Attrs.NONE, a, b);
+  }
+
+  /** One not 0. */
+  public static Tensor logicalOr(Tensor a, Tensor b) {
+    return Dispatcher.call(OR, Attrs.NONE, a, b);
+  }
+
+  /** Exactly one not 0. */
+  public static Tensor logicalXor(Tensor a, Tensor b) {
+    return Dispatcher.call(XOR, Attrs.NONE, a, b);
+  }
+
+  /** Equal to 0. */
+  public static Tensor logicalNot(Tensor a) {
+    return Dispatcher.call(NOT, Attrs.NONE, a);
+  }
+
+  /** x where the condition (bool) is true, else y; all three broadcast. */
+  public static Tensor where(Tensor condition, Tensor x, Tensor y) {
+    return Dispatcher.call(WHERE, Attrs.NONE, condition, x, y);
+  }
+
+  /** A number where the mask (bool) is true, else x; both broadcast. */
+  public static Tensor maskedFill(Tensor x, Tensor mask, Number value) {
+    return Dispatcher.call(MASKED_FILL, Attrs.of(value), x, mask);
+  }
+}
