@@ -224,4 +224,15 @@ class TcpStoreClientTest {
     assertThat(BindAddress.choose("0.0.0.0", "localhost", 1).getAddress().isAnyLocalAddress())
         .isTrue();
   }
+
+  /** P47: what others can reach this rank by is the address that reached the store. */
+  @Test
+  void knowsTheAddressByWhichItReachedTheServer() {
+    try (var store = StoreKind.tcp()) {
+      assertThat(new PrefixStore("p", store).localAddress())
+          .hasValueSatisfying(
+              address -> assertThat(address.getHostAddress()).isEqualTo("127.0.0.1"));
+    }
+    assertThat(new HashStore().localAddress()).isEmpty();
+  }
 }
