@@ -6,6 +6,7 @@ import dev.weft.c10d.ProcessGroup;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.funcol.FunctionalCollectives;
 import dev.weft.tensor.Tensor;
+import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.op.Dispatcher;
 import java.util.ArrayList;
 import java.util.List;
@@ -153,9 +154,9 @@ final class FuncolRunner implements CaseRunner {
     List<@Nullable Tensor> grads = new ArrayList<>();
     if (grad) {
       try (Dispatcher.Installed installed = Dispatcher.install(backward)) {
-        for (int k = 0; k < outputs.size(); k++) {
-          outputs.get(k).backward(JsonTensors.read(i.get("grad_outputs").get(rank).get(k)));
-        }
+        List<Tensor> upstream = new ArrayList<>();
+        i.get("grad_outputs").get(rank).forEach(g -> upstream.add(JsonTensors.read(g)));
+        Autograd.backward(outputs, upstream, false);
       }
       tensors.forEach(t -> grads.add(t.grad()));
     }
