@@ -34,7 +34,8 @@ public final class FakeWorld {
             () -> shared.get(HashStore.class, HashStore::new),
             Distributed.DEFAULT_TIMEOUT,
             "fake",
-            shared);
+            shared,
+            null);
     RankContext before = context.bind();
     try {
       return body.run(rank);

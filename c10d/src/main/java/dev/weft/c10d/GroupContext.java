@@ -8,15 +8,26 @@ import java.util.List;
  *
  * @param rankContext the calling rank's state: its world, store and peers
  * @param name the group's name, the same on all members and different from all other groups'
+ * @param description what the group is for, or empty
  * @param ranks global ranks in group-rank order
  * @param groupRank this rank's position among them
  * @param timeout how long an operation may take unless the call says otherwise
  */
 public record GroupContext(
-    RankContext rankContext, String name, List<Integer> ranks, int groupRank, Duration timeout) {
+    RankContext rankContext,
+    String name,
+    String description,
+    List<Integer> ranks,
+    int groupRank,
+    Duration timeout) {
   /** Copies the list. */
   public GroupContext {
     ranks = List.copyOf(ranks);
+  }
+
+  /** The group in a message, such as {@code 'group[0,1]#1 (tp)' of ranks [0, 1]}. */
+  public String describe() {
+    return Texts.group(name, description, ranks);
   }
 
   /** The number of members. */

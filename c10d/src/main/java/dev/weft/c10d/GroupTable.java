@@ -67,7 +67,7 @@ final class GroupTable {
       Duration timeout) {
     int rank = members.indexOf(context.rank());
     Membership membership = new Membership(context, name, description, members, rank, timeout);
-    GroupContext group = new GroupContext(context, name, members, rank, timeout);
+    GroupContext group = new GroupContext(context, name, description, members, rank, timeout);
     ProcessGroup made = new ProcessGroup(membership, new GroupBackends(group, backends));
     live.add(made);
     return made;

@@ -3,21 +3,33 @@ package dev.weft.c10d;
 import dev.weft.c10d.store.HashStore;
 import dev.weft.c10d.store.Rendezvous;
 import dev.weft.c10d.store.Store;
+import java.net.URI;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /** How a process becomes a rank. */
 final class Initialization {
+  private static final String MASTER = "MASTER_ADDR";
+  private static final Duration FAILED_LIMIT = Duration.ofSeconds(1);
+
   private Initialization() {}
 
   static World init(InitOptions options) {
     Store given = options.store();
+    String method = options.initMethod();
     if (given != null) {
-      return join(options, given, options.rank(), options.worldSize(), () -> {});
+      if (method != null) {
+        throw new IllegalArgumentException(
+            "initMethod is '" + method + "' and a store is given, too; expected one of them");
+      }
+      String master = System.getenv(MASTER);
+      return join(options, given, options.rank(), options.worldSize(), () -> {}, master);
     }
-    if (options.initMethod() == null && System.getenv("RANK") == null) {
+    if (method == null && System.getenv("RANK") == null) {
       HashStore alone = new HashStore();
-      return join(options, alone, 0, 1, alone);
+      return join(options, alone, 0, 1, alone, null);
     }
-    String url = options.initMethod() == null ? "env://" : options.initMethod();
+    String url = method == null ? "env://" : method;
     Rendezvous.Builder builder = Rendezvous.at(url).timeout(options.timeout());
     if (options.rank() >= 0) {
       builder.rank(options.rank());
@@ -25,15 +37,33 @@ final class Initialization {
     if (options.worldSize() >= 0) {
       builder.worldSize(options.worldSize());
     }
+    String master =
+        url.startsWith("tcp:")
+            ? URI.create(url).getHost()
+            : url.startsWith("env:") ? System.getenv(MASTER) : null;
     Rendezvous met = builder.join();
-    return join(options, met.store(), met.rank(), met.worldSize(), met);
+    return join(options, met.store(), met.rank(), met.worldSize(), met, master);
   }
 
   private static World join(
-      InitOptions options, Store store, int rank, int worldSize, AutoCloseable owned) {
+      InitOptions options,
+      Store store,
+      int rank,
+      int worldSize,
+      AutoCloseable owned,
+      @Nullable String master) {
     RankContext context =
-        new RankContext(rank, worldSize, () -> store, options.timeout(), options.backend(), null);
-    context.becomeProcess();
+        new RankContext(
+            rank, worldSize, () -> store, options.timeout(), options.backend(), null, master);
+    try {
+      context.becomeProcess();
+      // Ranks that are missing are found out here, not in the first collective.
+      Backend unused = context.world().backends().forControl();
+    } catch (RuntimeException e) {
+      context.close(FAILED_LIMIT);
+      Closing.quietly(owned);
+      throw e;
+    }
     return new World(context, owned);
   }
 }

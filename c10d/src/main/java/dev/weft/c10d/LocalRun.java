@@ -57,7 +57,9 @@ final class LocalRun<T extends @Nullable Object> {
     try {
       results[rank] = body.run(rank);
       context.close(DRAIN_LIMIT);
-      tellOthers(rank, null);
+      if (context.isThreadWorld()) {
+        tellOthers(rank, null); // over TCP the good-bye does
+      }
     } catch (Throwable e) {
       failed(rank, e);
       context.groups().abortAll(e);

@@ -19,6 +19,7 @@ public final class LocalWorld {
   private final int size;
   private String backend = "host";
   private Duration timeout = Distributed.DEFAULT_TIMEOUT;
+  private boolean tcp;
   private IntFunction<String> names = rank -> "rank-" + rank;
 
   private LocalWorld(int size) {
@@ -42,6 +43,12 @@ public final class LocalWorld {
   /** How long operations may take; half an hour unless set. */
   public LocalWorld timeout(Duration timeout) {
     this.timeout = timeout;
+    return this;
+  }
+
+  /** The ranks talk over TCP on loopback, as processes do; to try that in one debugger. */
+  public LocalWorld overTcp() {
+    this.tcp = true;
     return this;
   }
 
@@ -83,10 +90,16 @@ public final class LocalWorld {
               () -> shared.get(HashStore.class, HashStore::new),
               timeout,
               backend,
-              shared));
+              tcp ? null : shared,
+              null));
     }
     ExecutorService threads = RankThreads.POOL;
-    LocalRun<T> run = new LocalRun<>(contexts, names, body);
+    RankBody<T> connected =
+        rank -> {
+          Backend unused = RankContext.current().world().backends().forControl();
+          return body.run(rank);
+        };
+    LocalRun<T> run = new LocalRun<>(contexts, names, tcp ? connected : body);
     RankContext.threadWorldStarts();
     try {
       return run.execute(threads);

@@ -39,7 +39,6 @@ record Membership(
 
   /** The name, with the description where there is one, and the members. */
   String describe() {
-    String shown = description.isEmpty() ? name : name + " (" + description + ")";
-    return "'" + shown + "' of ranks " + Texts.ranks(ranks);
+    return Texts.group(name, description, ranks);
   }
 }

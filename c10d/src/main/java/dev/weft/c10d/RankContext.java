@@ -29,6 +29,7 @@ public final class RankContext {
   private final Supplier<Store> store;
   private final Duration timeout;
   private final @Nullable SharedObjects shared;
+  private final @Nullable String masterAddress;
   private final GroupTable groups;
 
   private final Object lock = new Object();
@@ -44,7 +45,8 @@ public final class RankContext {
       Supplier<Store> store,
       Duration timeout,
       String backend,
-      @Nullable SharedObjects shared) {
+      @Nullable SharedObjects shared,
+      @Nullable String masterAddress) {
     if (worldSize < 1 || rank < 0 || rank >= worldSize) {
       throw new IllegalArgumentException(
           "rank is "
@@ -58,6 +60,7 @@ public final class RankContext {
     this.store = store;
     this.timeout = timeout;
     this.shared = shared;
+    this.masterAddress = masterAddress;
     this.groups = new GroupTable(this, BackendConfig.parse(backend));
   }
 
@@ -178,6 +181,11 @@ public final class RankContext {
   /** The store that all ranks share. */
   public Store store() {
     return store.get();
+  }
+
+  /** The host that the store is reached by, or null where that is not known. */
+  public @Nullable String masterAddress() {
+    return masterAddress;
   }
 
   /** How long an operation may take unless a group or a call says otherwise. */

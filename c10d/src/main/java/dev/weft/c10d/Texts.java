@@ -5,10 +5,20 @@ import java.util.List;
 
 /** Pieces of messages. */
 final class Texts {
+  private static final int FEW = 8;
+
   private Texts() {}
 
-  /** Ranks in order, runs of three or more shortened: {@code [0-7, 9]}. */
+  static String group(String name, String description, List<Integer> ranks) {
+    String shown = description.isEmpty() ? name : name + " (" + description + ")";
+    return "'" + shown + "' of ranks " + ranks(ranks);
+  }
+
+  /** Ranks in order; of more than a few, runs of three or more are shortened: {@code [0-7, 9]}. */
   static String ranks(List<Integer> ranks) {
+    if (ranks.size() <= FEW) {
+      return ranks.toString();
+    }
     List<String> parts = new ArrayList<>();
     int i = 0;
     while (i < ranks.size()) {

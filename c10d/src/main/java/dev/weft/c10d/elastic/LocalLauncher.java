@@ -34,6 +34,7 @@ public final class LocalLauncher {
   private final LaunchConfig config;
   private final Store attempt;
   private final WorkerGroup group;
+  private volatile boolean stopping;
 
   private LocalLauncher(LaunchConfig config, Store attempt, WorkerGroup group) {
     this.config = config;
@@ -66,11 +67,12 @@ public final class LocalLauncher {
               0,
               0);
       var group = WorkerGroup.start(config, place);
-      var hook = new Thread(group::stop, "weft-launcher-stop");
+      var attempt = new PrefixStore(RankEnvironment.attemptPrefix("0"), store);
+      var launcher = new LocalLauncher(config, attempt, group);
+      var hook = new Thread(launcher::stop, "weft-launcher-stop");
       boolean hooked = addHook(hook);
       try {
-        var attempt = new PrefixStore(RankEnvironment.attemptPrefix("0"), store);
-        return new LocalLauncher(config, attempt, group).supervise();
+        return launcher.supervise();
       } finally {
         group.stop();
         if (hooked) {
@@ -98,6 +100,12 @@ public final class LocalLauncher {
     }
   }
 
+  /** Ends the ranks because this process is to end, which is no failure of theirs. */
+  private void stop() {
+    stopping = true;
+    group.stop();
+  }
+
   private int supervise() {
     int running = config.nprocPerNode();
     try {
@@ -122,6 +130,10 @@ public final class LocalLauncher {
 
   /** Ends the world after a first failure: a process that ended, or a rank's own notice. */
   private int fail(@Nullable Worker ended) throws InterruptedException {
+    if (stopping) {
+      group.stop(); // returns when the other call has
+      return STOPPED;
+    }
     var failed = new ArrayList<Worker>();
     if (ended != null) {
       failed.add(ended);
@@ -148,7 +160,7 @@ public final class LocalLauncher {
     group.awaitAll(config.noticePeriod());
     group.stop();
     report(first, notice);
-    return first.exitCode() == 0 ? 1 : first.exitCode();
+    return first.exitCode() > 0 ? first.exitCode() : 1;
   }
 
   private Optional<Worker> workerOf(int rank) {
@@ -168,10 +180,7 @@ public final class LocalLauncher {
     var others = new ArrayList<String>();
     for (Worker worker : group.workers()) {
       if (worker != first) {
-        others.add(
-            worker.rank()
-                + ": "
-                + (worker.isAlive() ? "STILL ALIVE, pid " + worker.pid() : worker.ending()));
+        others.add(worker.rank() + ": " + worker.ending());
       }
     }
     if (!others.isEmpty()) {

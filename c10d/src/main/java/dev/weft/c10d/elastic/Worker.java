@@ -74,9 +74,12 @@ final class Worker {
     return process.isAlive();
   }
 
-  /** The exit code; 128 and the signal's number for a process that a signal ended. */
+  /**
+   * The exit code, 128 and the signal's number where a signal ended it; -1 for a process that
+   * cannot be ended.
+   */
   int exitCode() {
-    return process.exitValue();
+    return process.isAlive() ? -1 : process.exitValue();
   }
 
   CompletableFuture<Process> onExit() {
@@ -85,6 +88,9 @@ final class Worker {
 
   /** Says how the process ended. */
   String ending() {
+    if (process.isAlive()) {
+      return "still alive, pid " + pid();
+    }
     int code = exitCode();
     String signal = SIGNALS.get(code - SIGNALLED);
     return signal == null ? "exit code " + code : "exit code " + code + " (" + signal + ")";

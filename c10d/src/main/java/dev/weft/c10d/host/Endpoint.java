@@ -22,16 +22,10 @@ interface Endpoint extends AutoCloseable {
     return context.resource(
         Endpoint.class,
         () -> {
-          Endpoint made = context.isThreadWorld() ? new LocalEndpoint(context) : alone(context);
+          boolean oneProcess = context.isThreadWorld() || context.worldSize() == 1;
+          Endpoint made = oneProcess ? LocalEndpoint.of(context) : new TcpEndpoint(context);
           context.addPeerListener(made.mailbox());
           return made;
         });
-  }
-
-  private static Endpoint alone(RankContext context) {
-    if (context.worldSize() > 1) {
-      throw new IllegalStateException("processes are not connected");
-    }
-    return new LocalEndpoint(context.rank(), new LocalEndpoint.Hub(context.worldSize()));
   }
 }

@@ -7,7 +7,6 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
-import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** A group as this backend sees it: its members, the ways to them, and whether it still works. */
@@ -70,7 +69,7 @@ final class HostGroup {
   }
 
   String describe() {
-    return "'" + context.name() + "' of ranks " + List.copyOf(context.ranks());
+    return context.describe();
   }
 
   /** Ends what is under way and to come. */

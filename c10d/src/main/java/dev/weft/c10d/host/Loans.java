@@ -17,6 +17,7 @@ final class Loans {
 
   private final AtomicInteger out = new AtomicInteger();
   private final List<Loan> all = new ArrayList<>();
+  private final List<Runnable> reclaims = new ArrayList<>();
   private final Thread lender = Thread.currentThread();
 
   Payload lend(long address, long bytes) {
@@ -24,6 +25,24 @@ final class Loans {
     int unused = out.incrementAndGet();
     all.add(loan);
     return loan;
+  }
+
+  /**
+   * Lends memory to a connection.
+   *
+   * @param reclaim ends the use of the memory
+   * @return to be run once, when the memory is not used any more
+   */
+  Runnable lendOut(Runnable reclaim) {
+    int unused = out.incrementAndGet();
+    reclaims.add(reclaim);
+    return this::oneBack;
+  }
+
+  private void oneBack() {
+    if (out.decrementAndGet() == 0) {
+      LockSupport.unpark(lender);
+    }
   }
 
   boolean allBack() {
@@ -37,6 +56,7 @@ final class Loans {
         int unused = out.decrementAndGet();
       }
     }
+    reclaims.forEach(Runnable::run);
     while (!allBack()) {
       LockSupport.parkNanos(this, 1_000_000);
     }
@@ -78,8 +98,8 @@ final class Loans {
 
     @Override
     void release() {
-      if (state.getAndSet(BACK) != BACK && out.decrementAndGet() == 0) {
-        LockSupport.unpark(lender);
+      if (state.getAndSet(BACK) != BACK) {
+        oneBack();
       }
     }
   }

@@ -23,11 +23,13 @@ final class LocalEndpoint implements Endpoint {
   private final Hub hub;
   private final int rank;
 
-  LocalEndpoint(RankContext context) {
-    this(context.rank(), context.shared(Hub.class, () -> new Hub(context.worldSize())));
+  static LocalEndpoint of(RankContext context) {
+    int n = context.worldSize();
+    Hub hub = n == 1 ? new Hub(1) : context.shared(Hub.class, () -> new Hub(n));
+    return new LocalEndpoint(context.rank(), hub);
   }
 
-  LocalEndpoint(int rank, Hub hub) {
+  private LocalEndpoint(int rank, Hub hub) {
     this.rank = rank;
     this.hub = hub;
   }

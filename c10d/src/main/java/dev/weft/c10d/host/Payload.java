@@ -72,6 +72,7 @@ abstract class Payload {
     private final long address;
     private final long bytes;
     private boolean freed;
+    private boolean withdrawn;
 
     /** Takes over a block of {@link HostMemory}; zero bytes need none. */
     Owned(long address, long bytes) {
@@ -84,9 +85,14 @@ abstract class Payload {
       return bytes;
     }
 
+    /** The sender has given up; has no effect once acquired. */
+    synchronized void withdraw() {
+      withdrawn = true;
+    }
+
     @Override
-    boolean acquire() {
-      return true;
+    synchronized boolean acquire() {
+      return !withdrawn;
     }
 
     @Override

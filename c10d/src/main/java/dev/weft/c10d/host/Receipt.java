@@ -47,8 +47,8 @@ record Receipt(
                   + " of "
                   + target.dtype()
                   + " are expected");
-      boolean unused = work.fail(mismatch);
       parcel.outcome().refused(mismatch);
+      boolean unused = work.fail(mismatch);
       return true;
     }
     try {
@@ -57,8 +57,9 @@ record Receipt(
       payload.release();
     }
     work.arrivedFrom(parcel.source());
-    boolean unused = work.complete();
+    // In this order: whoever sees the receive done may leave the world.
     parcel.outcome().taken();
+    boolean unused = work.complete();
     return true;
   }
 }

@@ -265,6 +265,12 @@ public final class TcpStore implements Store {
   }
 
   @Override
+  public Optional<InetAddress> localAddress() {
+    return Optional.of(
+        client.call("localAddress", Deadline.after(timeout), Connection::localAddress));
+  }
+
+  @Override
   public void set(String key, byte[] value) {
     write("set", key, WireRequest.of(Query.SET).key(key).value(key, value));
   }

@@ -169,6 +169,7 @@ class LocalLauncherTest {
     launcher.destroy();
     assertThat(launcher.waitFor(20, TimeUnit.SECONDS)).isTrue();
     assertThat(launcher.exitValue()).isEqualTo(143);
+    assertThat(folder.resolve("log")).content().doesNotContain("failed first");
     assertAllGone(1, "rank0", "rank1", "child0", "child1");
   }
 

@@ -105,7 +105,10 @@ class TcpStoreClientTest {
     }
   }
 
-  /** A server whose process is stopped after the handshake: neither small nor large requests may hang. */
+  /**
+   * A server whose process is stopped after the handshake: neither small nor large requests may
+   * hang.
+   */
   @Test
   void aServerThatGetsStuckTimesOut() throws Exception {
     try (var stuck = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
@@ -220,5 +223,16 @@ class TcpStoreClientTest {
     assertThat(BindAddress.choose("lo", "10.1.2.3", 1).getAddress().isLoopbackAddress()).isTrue();
     assertThat(BindAddress.choose("0.0.0.0", "localhost", 1).getAddress().isAnyLocalAddress())
         .isTrue();
+  }
+
+  /** P47: what others can reach this rank by is the address that reached the store. */
+  @Test
+  void knowsTheAddressByWhichItReachedTheServer() {
+    try (var store = StoreKind.tcp()) {
+      assertThat(new PrefixStore("p", store).localAddress())
+          .hasValueSatisfying(
+              address -> assertThat(address.getHostAddress()).isEqualTo("127.0.0.1"));
+    }
+    assertThat(new HashStore().localAddress()).isEmpty();
   }
 }

@@ -1,6 +1,8 @@
 package dev.weft.tensor.memory;
 
 import java.lang.reflect.Field;
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
 import sun.misc.Unsafe;
 
 /**
@@ -10,6 +12,8 @@ import sun.misc.Unsafe;
  */
 public final class Memory {
   private static final Unsafe UNSAFE = load();
+
+  private static final long BUFFER_ADDRESS = bufferAddressOffset();
 
   private Memory() {}
 
@@ -21,6 +25,22 @@ public final class Memory {
     } catch (ReflectiveOperationException e) {
       throw new ExceptionInInitializerError(e);
     }
+  }
+
+  private static long bufferAddressOffset() {
+    try {
+      return UNSAFE.objectFieldOffset(Buffer.class.getDeclaredField("address"));
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+
+  /** The address of a direct buffer's first byte; valid while the buffer is reachable. */
+  public static long addressOf(ByteBuffer direct) {
+    if (!direct.isDirect()) {
+      throw new IllegalArgumentException("buffer " + direct + " is not direct");
+    }
+    return UNSAFE.getLong(direct, BUFFER_ADDRESS);
   }
 
   static long malloc(long bytes) {

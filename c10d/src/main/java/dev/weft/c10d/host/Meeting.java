@@ -1,0 +1,221 @@
+package dev.weft.c10d.host;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import dev.weft.c10d.Deadline;
+import dev.weft.c10d.RankContext;
+import dev.weft.c10d.RendezvousException;
+import dev.weft.c10d.StoreTimeoutException;
+import dev.weft.c10d.store.Store;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.security.MessageDigest;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * How the processes of a world connect to each other: each listens, tells its address and a secret
+ * through the store, connects to all lower ranks and waits for all higher ones. Used once.
+ */
+final class Meeting {
+  /** Makes the connection object of a peer. */
+  interface Maker {
+    TcpConnection make(int peer, SocketChannel channel);
+  }
+
+  private static final Logger LOG = LoggerFactory.getLogger(Meeting.class);
+  private static final long MAGIC = 0x57454654_686f7374L; // "WEFThost"
+  private static final int SECRET = 16;
+  private static final int HANDSHAKE_MILLIS = 3_000;
+  private static final byte WELCOME = 1;
+
+  private final RankContext context;
+  private final Maker maker;
+  private final Store store;
+  private final Deadline deadline;
+  private final byte[] secret = new byte[SECRET];
+  private final ConcurrentMap<Integer, TcpConnection> accepted = new ConcurrentHashMap<>();
+
+  Meeting(RankContext context, Maker maker) {
+    this.context = context;
+    this.maker = maker;
+    this.store = context.store();
+    this.deadline = Deadline.after(context.timeout());
+    new SecureRandom().nextBytes(secret);
+  }
+
+  List<TcpConnection> connect() throws IOException {
+    InetAddress address = HostAddress.choose(context.masterAddress());
+    List<TcpConnection> all = new ArrayList<>();
+    try (ServerSocketChannel listener = ServerSocketChannel.open()) {
+      listener.bind(new InetSocketAddress(address, 0), context.worldSize());
+      InetSocketAddress bound = (InetSocketAddress) listener.getLocalAddress();
+      LOG.debug("rank {} listens on {}", context.rank(), bound);
+      store.set(
+          key(context.rank()),
+          bound.getAddress().getHostAddress()
+              + " "
+              + bound.getPort()
+              + " "
+              + HexFormat.of().formatHex(secret));
+      Thread acceptor = new Thread(() -> accept(listener), "weft-accept-" + context.rank());
+      acceptor.setDaemon(true);
+      acceptor.start();
+      for (int peer = 0; peer < context.rank(); peer++) {
+        all.add(maker.make(peer, connectTo(peer)));
+      }
+      awaitHigher();
+    } catch (RuntimeException | IOException e) {
+      all.addAll(accepted.values());
+      all.forEach(c -> c.end(null));
+      throw e;
+    }
+    all.addAll(accepted.values());
+    return all;
+  }
+
+  private static String key(int rank) {
+    return "weft/host/" + rank;
+  }
+
+  // ---- lower ranks ----
+
+  private SocketChannel connectTo(int peer) throws IOException {
+    String[] told = told(peer).split(" ", -1);
+    InetSocketAddress address =
+        new InetSocketAddress(InetAddress.getByName(told[0]), Integer.parseInt(told[1]));
+    SocketChannel channel = SocketChannel.open();
+    try {
+      channel.socket().connect(address, Math.max(1, deadline.remainingMillis()));
+      prepare(channel);
+      DataOutputStream out = new DataOutputStream(channel.socket().getOutputStream());
+      byte[] hello = new byte[8 + SECRET + 4];
+      java.nio.ByteBuffer.wrap(hello)
+          .putLong(MAGIC)
+          .put(HexFormat.of().parseHex(told[2]))
+          .putInt(context.rank());
+      out.write(hello);
+      out.flush();
+      channel.socket().setSoTimeout(Math.max(1, deadline.remainingMillis()));
+      int answer = channel.socket().getInputStream().read();
+      if (answer != WELCOME) {
+        throw new IOException("it did not welcome this rank");
+      }
+      return channel;
+    } catch (IOException e) {
+      channel.close();
+      throw new RendezvousException(
+          "rank "
+              + context.rank()
+              + " cannot connect to rank "
+              + peer
+              + " at "
+              + address
+              + " (set WEFT_HOST_ADDRESS on its machine to an address that others reach): "
+              + e.getMessage(),
+          e);
+    }
+  }
+
+  private String told(int peer) {
+    try {
+      store.waitFor(List.of(key(peer)), deadline.remaining());
+      return new String(store.get(key(peer)), UTF_8);
+    } catch (StoreTimeoutException e) {
+      throw new RendezvousException(
+          "rank "
+              + context.rank()
+              + " waited "
+              + deadline
+              + " for rank "
+              + peer
+              + " to come to the world of "
+              + context.worldSize(),
+          e);
+    }
+  }
+
+  // ---- higher ranks ----
+
+  private void accept(ServerSocketChannel listener) {
+    int expected = context.worldSize() - 1 - context.rank();
+    while (accepted.size() < expected) {
+      try {
+        SocketChannel channel = listener.accept();
+        welcome(channel);
+      } catch (IOException e) {
+        if (!listener.isOpen()) {
+          return;
+        }
+        LOG.debug("a connection was not accepted", e);
+      }
+    }
+  }
+
+  /** Lets a rank in that knows the secret; anyone else is shut out. */
+  private void welcome(SocketChannel channel) throws IOException {
+    try {
+      prepare(channel);
+      channel.socket().setSoTimeout(HANDSHAKE_MILLIS);
+      DataInputStream in = new DataInputStream(channel.socket().getInputStream());
+      long magic = in.readLong();
+      byte[] shown = in.readNBytes(SECRET);
+      int peer = in.readInt();
+      boolean known = magic == MAGIC && MessageDigest.isEqual(shown, secret);
+      if (!known || peer <= context.rank() || peer >= context.worldSize()) {
+        throw new IOException("a stranger connected from " + channel.getRemoteAddress());
+      }
+      channel.socket().getOutputStream().write(WELCOME);
+      accepted.putIfAbsent(peer, maker.make(peer, channel));
+    } catch (IOException e) {
+      channel.close();
+      throw e;
+    }
+  }
+
+  private void awaitHigher() {
+    int first = context.rank() + 1;
+    while (accepted.size() < context.worldSize() - first) {
+      if (deadline.hasPassed()) {
+        List<Integer> missing =
+            IntStream.range(first, context.worldSize())
+                .filter(r -> !accepted.containsKey(r))
+                .boxed()
+                .toList();
+        throw new RendezvousException(
+            "rank "
+                + context.rank()
+                + " waited "
+                + deadline
+                + " for ranks "
+                + missing
+                + " to come to the world of "
+                + context.worldSize());
+      }
+      LockSupport.parkNanos(this, Duration.ofMillis(1).toNanos());
+      if (Thread.currentThread().isInterrupted()) {
+        throw new RendezvousException("rank " + context.rank() + " was interrupted");
+      }
+    }
+  }
+
+  private static void prepare(SocketChannel channel) throws IOException {
+    channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+    channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
+  }
+}

@@ -1,0 +1,124 @@
+package dev.weft.c10d.conformance;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.weft.tensor.DType;
+import dev.weft.tensor.Shapes;
+import dev.weft.tensor.StridedTensor;
+import dev.weft.tensor.Tensors;
+import dev.weft.tensor.cpu.CopyKernels;
+import dev.weft.tensor.cpu.Elements;
+import dev.weft.tensor.memory.Memory;
+import java.util.HexFormat;
+import org.jspecify.annotations.Nullable;
+
+/** Recorded tensors and how results are compared with them. */
+final class GoldenTensors {
+  private GoldenTensors() {}
+
+  static long[] longs(JsonNode array) {
+    long[] out = new long[array.size()];
+    for (int i = 0; i < out.length; i++) {
+      out[i] = array.get(i).asLong();
+    }
+    return out;
+  }
+
+  static StridedTensor read(JsonNode node) {
+    long[] shape = longs(node.get("shape"));
+    StridedTensor t = Tensors.empty(DType.of(node.get("dtype").asText()), shape);
+    byte[] bytes = HexFormat.of().parseHex(node.get("hex").asText());
+    Memory.put(t.dataAddress(), bytes, 0, bytes.length);
+    return t;
+  }
+
+  /** The same elements in memory with other strides. */
+  static StridedTensor withStrides(StridedTensor t, long[] strides) {
+    long last = 0;
+    for (int i = 0; i < strides.length; i++) {
+      last += (t.shape()[i] - 1) * strides[i];
+    }
+    StridedTensor room = Tensors.empty(t.dtype(), last + 1);
+    int width = t.dtype().byteSize();
+    for (long i = 0; i < t.numel(); i++) {
+      long rest = i;
+      long at = 0;
+      for (int d = t.ndim() - 1; d >= 0; d--) {
+        at += rest % t.shape()[d] * strides[d];
+        rest /= t.shape()[d];
+      }
+      Memory.copy(t.dataAddress() + i * width, room.dataAddress() + at * width, width);
+    }
+    return new StridedTensor(room.storage(), t.dtype(), t.shape(), strides, 0);
+  }
+
+  static StridedTensor like(StridedTensor t) {
+    return zeros(t.dtype(), t.shape());
+  }
+
+  static StridedTensor zeros(DType dtype, long... shape) {
+    StridedTensor t = Tensors.empty(dtype, shape);
+    Memory.fill(t.dataAddress(), t.numel() * dtype.byteSize(), (byte) 0);
+    return t;
+  }
+
+  /** What differs, or null. */
+  static @Nullable String compare(
+      StridedTensor got, JsonNode want, double tolerance, boolean orderSensitive) {
+    if (want.has("unspecified")) {
+      return null;
+    }
+    StridedTensor expected = read(want);
+    if (got.dtype() != expected.dtype() || got.numel() != expected.numel()) {
+      return "got " + got.describe() + ", want " + expected.describe();
+    }
+    StridedTensor dense =
+        new StridedTensor(
+            Tensors.empty(got.dtype(), got.shape()).storage(),
+            got.dtype(),
+            got.shape(),
+            Shapes.contiguousStrides(got.shape()),
+            0);
+    CopyKernels.copy(got, dense);
+    int width = got.dtype().byteSize();
+    for (long i = 0; i < got.numel(); i++) {
+      long a = dense.dataAddress() + i * width;
+      long b = expected.dataAddress() + i * width;
+      if (!same(got.dtype(), a, b, tolerance, orderSensitive)) {
+        return "element "
+            + i
+            + ": got "
+            + Elements.getDouble(got.dtype(), a)
+            + ", want "
+            + Elements.getDouble(got.dtype(), b);
+      }
+    }
+    return null;
+  }
+
+  private static boolean same(
+      DType dtype, long a, long b, double tolerance, boolean orderSensitive) {
+    if (!dtype.isFloatingPoint()) {
+      return Elements.getLong(dtype, a) == Elements.getLong(dtype, b);
+    }
+    double x = Elements.getDouble(dtype, a);
+    double y = Elements.getDouble(dtype, b);
+    if (orderSensitive && (Double.isNaN(x) || Double.isNaN(y))) {
+      return true;
+    }
+    if (Double.isNaN(x) || Double.isNaN(y)) {
+      return Double.isNaN(x) == Double.isNaN(y);
+    }
+    if (x == y) {
+      return true;
+    }
+    double limit =
+        tolerance > 0
+            ? tolerance
+            : switch (dtype) {
+              case FLOAT32 -> 1e-5;
+              case FLOAT64 -> 1e-12;
+              default -> 0;
+            };
+    return Math.abs(x - y) <= limit + limit * Math.abs(y);
+  }
+}
