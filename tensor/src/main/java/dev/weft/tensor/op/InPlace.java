@@ -274,6 +274,7 @@ public final class InPlace {
 
   /** a -= value. */
   public static Tensor sub(Tensor a, Number value) {
+    Pointwise.notBool("sub_scalar_", a);
     return Dispatcher.call(SUB_SCALAR, Attrs.of(value), a);
   }
 
