@@ -79,9 +79,8 @@ final class TcpStoreServer {
                   @Override
                   protected void initChannel(SocketChannel channel) {
                     channels.add(channel);
-                    channel
-                        .pipeline()
-                        .addLast(new RequestDecoder(), new ServerSession(table, waiters));
+                    var session = new ServerSession(table, waiters);
+                    channel.pipeline().addLast(new RequestDecoder(session::isClear), session);
                   }
                 });
     var bound = bootstrap.bind(bindTo).awaitUninterruptibly();

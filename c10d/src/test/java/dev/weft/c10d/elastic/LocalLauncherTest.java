@@ -30,6 +30,7 @@ class LocalLauncherTest {
   private LaunchConfig.Builder config(Class<?> main, int ranks) {
     return LaunchConfig.of(main.getName(), ranks)
         .jvmArguments(List.of("-Xmx64m", "-XX:TieredStopAtLevel=1", "-Dx=y z"))
+        .noticePeriod(Duration.ofSeconds(10))
         .gracePeriod(Duration.ofSeconds(1))
         .output(out, err);
   }

@@ -28,7 +28,7 @@ class TcpStoreClientTest {
     others.shutdownNow();
   }
 
-  private static TcpStore.Builder client(int port) {
+  private static TcpStoreBuilder client(int port) {
     return TcpStore.at("127.0.0.1", port);
   }
 
