@@ -32,6 +32,8 @@ public final class RankContext {
   private final @Nullable String masterAddress;
   private final GroupTable groups;
 
+  // Making a resource may take long (connecting), and must not hold up news of other ranks.
+  private final Object resourceLock = new Object();
   private final Object lock = new Object();
   private final Map<Class<?>, AutoCloseable> resources = new LinkedHashMap<>();
   private final List<PeerListener> listeners = new ArrayList<>();
@@ -209,7 +211,7 @@ public final class RankContext {
    * closed with the rank.
    */
   public <T extends AutoCloseable> T resource(Class<T> type, Supplier<T> maker) {
-    synchronized (lock) {
+    synchronized (resourceLock) {
       AutoCloseable there = resources.get(type);
       if (there == null) {
         if (closed) {
@@ -285,7 +287,7 @@ public final class RankContext {
       }
     }
     groups.destroyAll(limit);
-    synchronized (lock) {
+    synchronized (resourceLock) {
       if (closed) {
         return;
       }
