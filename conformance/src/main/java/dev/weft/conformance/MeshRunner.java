@@ -7,7 +7,6 @@ import dev.weft.mesh.DeviceMesh;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 
 /** mesh.json: coordinates, groups, parts, flattening. Each rank runs alone, moving no data. */
 final class MeshRunner implements CaseRunner {
@@ -17,30 +16,64 @@ final class MeshRunner implements CaseRunner {
     JsonNode expected = c.get("expected");
     int world = inputs.get("world_size").asInt();
     boolean outOfOrder = isOutOfOrderSlice(inputs);
+    boolean duplicates = hasDuplicateRanks(inputs.get("mesh"));
     for (int rank = 0; rank < world; rank++) {
       JsonNode want = expected.has("per_rank") ? expected.get("per_rank").get(rank) : expected;
-      @Nullable Object got = null;
-      @Nullable RuntimeException error = null;
       int r = rank;
-      try {
-        got = FakeWorld.call(rank, world, unused -> describe(r, inputs));
-      } catch (RuntimeException e) {
-        error = e;
+      FakeWorld.run(rank, world, unused -> check(r, inputs, want, outOfOrder, duplicates));
+    }
+    if (duplicates) {
+      return Outcome.deviation("duplicate ranks are refused on every rank");
+    }
+    return outOfOrder
+        ? Outcome.deviation("slices out of order are transposed sub-meshes")
+        : Outcome.PASSED;
+  }
+
+  private static void check(
+      int rank, JsonNode inputs, JsonNode want, boolean outOfOrder, boolean duplicates) {
+    Object got;
+    try {
+      got = describe(rank, inputs);
+    } catch (RuntimeException error) {
+      if (error instanceof Mismatch) {
+        throw error;
       }
-      if (want.has("error")) {
-        if (error == null && outOfOrder) {
-          continue;
+      if (duplicates) {
+        Json.require(error instanceof IllegalArgumentException, "rank " + rank + ": got " + error);
+        return;
+      }
+      if (namesTwice(inputs) && error instanceof IllegalArgumentException) {
+        return; // refused whatever the size of the dimension
+      }
+      Json.require(want.has("error"), "rank " + rank + ": unexpected " + error);
+      Errors.requireFits("rank " + rank, want.get("error"), error);
+      return;
+    }
+    Json.require(!duplicates, "rank " + rank + ": duplicate ranks are not refused");
+    if (want.has("error")) {
+      Json.require(outOfOrder, "rank " + rank + ": got " + got + ", want " + want.get("error"));
+      return;
+    }
+    compare(rank, want, got);
+  }
+
+  private static boolean namesTwice(JsonNode inputs) {
+    for (JsonNode step : inputs.get("steps")) {
+      if (step.get("op").asText().equals("slice")) {
+        List<String> names = Json.strings(step.get("names"));
+        if (names.stream().distinct().count() < names.size()) {
+          return true;
         }
-        Json.require(error != null, "rank " + rank + ": got " + got + ", want " + want.get("error"));
-        Errors.requireFits("rank " + rank, want.get("error"), error);
-      } else {
-        if (error != null) {
-          throw new Mismatch("rank " + rank + ": unexpected " + error);
-        }
-        compare(rank, want, got);
       }
     }
-    return outOfOrder ? Outcome.deviation("slices out of order are transposed sub-meshes") : Outcome.PASSED;
+    return false;
+  }
+
+  private static boolean hasDuplicateRanks(JsonNode mesh) {
+    return Json.has(mesh, "ranks")
+        && Arrays.stream(Json.ints(mesh.get("ranks"))).distinct().count()
+            < mesh.get("ranks").size();
   }
 
   private static boolean isOutOfOrderSlice(JsonNode inputs) {

@@ -36,6 +36,7 @@ final class Runners {
       case "mesh" -> new MeshRunner();
       case "sharding" -> new ShardingRunner();
       case "redistribute" -> new RedistributeRunner();
+      case "funcol" -> new FuncolRunner();
       default -> null;
     };
   }

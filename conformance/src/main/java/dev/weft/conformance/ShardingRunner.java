@@ -1,7 +1,6 @@
 package dev.weft.conformance;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import dev.weft.c10d.Distributed;
 import dev.weft.dtensor.DTensor;
 import dev.weft.dtensor.DTensorFactories;
 import dev.weft.dtensor.DTensorSpec;
@@ -39,6 +38,14 @@ final class ShardingRunner implements CaseRunner {
       Ranks.requireErrors(expected.get("error"), results);
       return Outcome.PASSED;
     }
+    if (tooMany(inputs)) {
+      for (Ranks.Result<Seen> got : results) {
+        Json.require(
+            got.error() instanceof IllegalArgumentException,
+            "more placements than mesh dimensions: got " + got);
+      }
+      return Outcome.deviation("more placements than mesh dimensions are refused");
+    }
     for (int r = 0; r < WORLD; r++) {
       JsonNode want = expected.get("per_rank").get(r);
       Ranks.Result<Seen> got = results.get(r);
@@ -50,6 +57,12 @@ final class ShardingRunner implements CaseRunner {
       }
     }
     return Outcome.PASSED;
+  }
+
+  private static boolean tooMany(JsonNode inputs) {
+    int dims = inputs.get("mesh").get("shape").size();
+    return (Json.has(inputs, "placements") && inputs.get("placements").size() > dims)
+        || (inputs.has("to") && inputs.get("to").size() > dims);
   }
 
   private static Seen seen(String kind, JsonNode i, int rank) {
@@ -219,10 +232,5 @@ final class ShardingRunner implements CaseRunner {
     }
     Json.require(
         log.count() <= want, at + "collectives: got " + log + ", want no more than " + counts);
-  }
-
-  /** This rank, for runners of other files. */
-  static int rank() {
-    return Distributed.rank();
   }
 }

@@ -46,7 +46,7 @@ final class DTensorOps {
                         ? withoutPartial(spec.placements())
                         : placements(ctx.attrs(), 1);
                 return new @Nullable Tensor[] {
-                  new DTensor(spec.with(placements), (StridedTensor) g[0].plain())
+                  new DTensor(spec.with(placements), g[0].plain())
                 };
               });
 

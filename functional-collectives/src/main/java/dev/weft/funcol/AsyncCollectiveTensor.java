@@ -38,6 +38,11 @@ public final class AsyncCollectiveTensor extends StridedTensor {
     return new AsyncCollectiveTensor(output, deferred);
   }
 
+  /** A part of the same storage, which shows the same work. */
+  AsyncCollectiveTensor part(StridedTensor layout) {
+    return new AsyncCollectiveTensor(layout, deferred);
+  }
+
   /** True when reading will not wait for other ranks. */
   public boolean isCompleted() {
     return deferred.isCompleted();

@@ -42,6 +42,11 @@ public final class FunctionalCollectives {
   /** The reduction of several tensors. */
   public static List<Tensor> allReduceCoalesced(
       List<Tensor> tensors, ReduceOp op, ProcessGroup group) {
+    if (Coalesced.fits(tensors)) {
+      tensors.forEach(t -> requireSum("all_reduce", op, t));
+      return List.of(
+          Dispatcher.callAll(Coalesced.ALL_REDUCE, Attrs.of(op, group), array(tensors)));
+    }
     List<Tensor> out = new ArrayList<>();
     for (Tensor t : tensors) {
       out.add(allReduce(t, op, group));
@@ -71,6 +76,9 @@ public final class FunctionalCollectives {
 
   /** All ranks' tensors along dimension 0, for several tensors. */
   public static List<Tensor> allGatherTensorCoalesced(List<Tensor> tensors, ProcessGroup group) {
+    if (Coalesced.fits(tensors) && tensors.stream().allMatch(t -> t.ndim() > 0)) {
+      return List.of(Dispatcher.callAll(Coalesced.ALL_GATHER, Attrs.of(group), array(tensors)));
+    }
     List<Tensor> out = new ArrayList<>();
     for (Tensor t : tensors) {
       out.add(allGatherTensor(t, 0, group));
@@ -86,6 +94,12 @@ public final class FunctionalCollectives {
    */
   public static Tensor reduceScatterTensor(
       Tensor tensor, ReduceOp op, int scatterDim, ProcessGroup group) {
+    int dim = checkScatter(tensor, op, scatterDim, group);
+    return Dispatcher.call(FuncolOps.REDUCE_SCATTER, Attrs.of(op, dim, group), tensor);
+  }
+
+  private static int checkScatter(
+      Tensor tensor, ReduceOp op, int scatterDim, ProcessGroup group) {
     int dim = Shapes.dim(scatterDim, tensor.ndim());
     if (tensor.ndim() == 0 || tensor.size(dim) % group.size() != 0) {
       throw new IllegalArgumentException(
@@ -97,7 +111,7 @@ public final class FunctionalCollectives {
               + group.size());
     }
     requireSum("reduce_scatter", op, tensor);
-    return Dispatcher.call(FuncolOps.REDUCE_SCATTER, Attrs.of(op, dim, group), tensor);
+    return dim;
   }
 
   /** The same, with PyTorch's name of the reduction. */
@@ -122,6 +136,14 @@ public final class FunctionalCollectives {
               + " must be one for each of the "
               + tensors.size()
               + " tensors");
+    }
+    if (Coalesced.fits(tensors)) {
+      int[] dims = new int[scatterDims.length];
+      for (int i = 0; i < dims.length; i++) {
+        dims[i] = checkScatter(tensors.get(i), op, scatterDims[i], group);
+      }
+      return List.of(
+          Dispatcher.callAll(Coalesced.REDUCE_SCATTER, Attrs.of(op, dims, group), array(tensors)));
     }
     List<Tensor> out = new ArrayList<>();
     for (int i = 0; i < scatterDims.length; i++) {
@@ -232,6 +254,10 @@ public final class FunctionalCollectives {
   public static Tensor waitTensor(Tensor tensor) {
     tensor.storages().forEach(s -> s.await());
     return tensor instanceof AsyncCollectiveTensor a && !a.requiresGrad() ? a.await() : tensor;
+  }
+
+  private static Tensor[] array(List<Tensor> tensors) {
+    return tensors.toArray(new Tensor[0]);
   }
 
   private static void requireSum(String what, ReduceOp op, Tensor tensor) {

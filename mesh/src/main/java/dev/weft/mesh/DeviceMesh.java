@@ -399,6 +399,10 @@ public final class DeviceMesh {
     if (names.length == 0) {
       throw new IllegalArgumentException("get needs at least one dimension name");
     }
+    if (dimNames() == null) {
+      throw new IllegalArgumentException(
+          "get" + Arrays.toString(names) + ": the dimensions of " + this + " have no names");
+    }
     MeshDim[] chosen = new MeshDim[names.length];
     for (int i = 0; i < names.length; i++) {
       MeshDim flat = isRoot() ? root.flattened(names[i]) : null;
@@ -444,15 +448,17 @@ public final class DeviceMesh {
   /** One dimension over all ranks of this mesh; its name joins the names with underscores. */
   public DeviceMesh flatten() {
     List<String> names = dimNames();
-    String name = names == null ? null : String.join("_", names);
-    return flatten(name);
+    return flatten(names == null ? "" : String.join("_", names));
   }
 
   /**
    * One dimension over all ranks of this mesh, under a name that the root then knows. The same name
    * for the same layout gives the same dimension.
    */
-  public DeviceMesh flatten(@Nullable String name) {
+  public DeviceMesh flatten(String name) {
+    if (dimNames() == null) {
+      throw new IllegalArgumentException("flatten: the dimensions of " + this + " have no names");
+    }
     MeshDim flat = MeshDim.flatten(name, dims);
     if (dims.length == 1 && java.util.Objects.equals(name, dims[0].name())) {
       return this;
@@ -477,6 +483,10 @@ public final class DeviceMesh {
    * @param names one for each size
    */
   public DeviceMesh unflatten(int dim, int[] sizes, String... names) {
+    if (dim < -dims.length || dim >= dims.length) {
+      throw new IllegalArgumentException(
+          "unflatten: dim " + dim + " is out of range; the mesh has " + dims.length + " dimensions");
+    }
     int d = checkDim(dim);
     if (names.length != sizes.length) {
       throw new IllegalArgumentException(

@@ -4,6 +4,13 @@ import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.autograd.AutogradMeta;
 import dev.weft.tensor.autograd.Node;
 import dev.weft.tensor.cpu.HostData;
+import dev.weft.tensor.op.Casts;
+import dev.weft.tensor.op.MatMul;
+import dev.weft.tensor.op.Pointwise;
+import dev.weft.tensor.op.Reductions;
+import dev.weft.tensor.op.Softmaxes;
+import dev.weft.tensor.op.Unary;
+import dev.weft.tensor.op.Views;
 import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -209,6 +216,143 @@ public abstract class Tensor {
   /** The same data without history. */
   public final Tensor detach() {
     return alias();
+  }
+
+  // ---- everyday operators; the rest are in dev.weft.tensor.op ----
+
+  /** this + other, with broadcasting. */
+  public final Tensor add(Tensor other) {
+    return Pointwise.add(this, other);
+  }
+
+  /** this + value. */
+  public final Tensor add(Number value) {
+    return Pointwise.add(this, value);
+  }
+
+  /** this - other, with broadcasting. */
+  public final Tensor sub(Tensor other) {
+    return Pointwise.sub(this, other);
+  }
+
+  /** this - value. */
+  public final Tensor sub(Number value) {
+    return Pointwise.sub(this, value);
+  }
+
+  /** this * other element by element, with broadcasting. */
+  public final Tensor mul(Tensor other) {
+    return Pointwise.mul(this, other);
+  }
+
+  /** this * value. */
+  public final Tensor mul(Number value) {
+    return Pointwise.mul(this, value);
+  }
+
+  /** this / other element by element, with broadcasting; integers give float32. */
+  public final Tensor div(Tensor other) {
+    return Pointwise.div(this, other);
+  }
+
+  /** this / value; integers give float32. */
+  public final Tensor div(Number value) {
+    return Pointwise.div(this, value);
+  }
+
+  /** -this. */
+  public final Tensor neg() {
+    return Unary.neg(this);
+  }
+
+  /** This to a power. */
+  public final Tensor pow(Number exponent) {
+    return Pointwise.pow(this, exponent);
+  }
+
+  /** The matrix product; see {@link MatMul#matmul}. */
+  public final Tensor matmul(Tensor other) {
+    return MatMul.matmul(this, other);
+  }
+
+  /** The same elements in another shape, of which one size may be -1. */
+  public final Tensor reshape(long... shape) {
+    return Views.reshape(this, shape);
+  }
+
+  /** The dimensions in another order. */
+  public final Tensor permute(int... dims) {
+    return Views.permute(this, dims);
+  }
+
+  /** Two dimensions exchanged. */
+  public final Tensor transpose(int dim0, int dim1) {
+    return Views.transpose(this, dim0, dim1);
+  }
+
+  /** The transpose of a matrix. */
+  public final Tensor t() {
+    return Views.t(this);
+  }
+
+  /** Without the dimensions of size 1, or those of size 1 among the given. */
+  public final Tensor squeeze(int... dims) {
+    return Views.squeeze(this, dims);
+  }
+
+  /** With a new dimension of size 1. */
+  public final Tensor unsqueeze(int dim) {
+    return Views.unsqueeze(this, dim);
+  }
+
+  /** Dimensions of size 1 repeated to a shape. */
+  public final Tensor expand(long... shape) {
+    return Views.expand(this, shape);
+  }
+
+  /** Positions [start, end) of a dimension. */
+  public final Tensor slice(int dim, long start, long end) {
+    return Views.slice(this, dim, start, end, 1);
+  }
+
+  /** One position of a dimension, which goes. */
+  public final Tensor select(int dim, long index) {
+    return Views.select(this, dim, index);
+  }
+
+  /** The sum of all elements, or over the given dimensions. */
+  public final Tensor sum(int... dims) {
+    return Reductions.sum(this, dims);
+  }
+
+  /** The mean of all elements, or over the given dimensions. */
+  public final Tensor mean(int... dims) {
+    return Reductions.mean(this, dims);
+  }
+
+  /** The largest element, NaN where there is one. */
+  public final Tensor max() {
+    return Reductions.max(this);
+  }
+
+  /** Softmax along a dimension. */
+  public final Tensor softmax(int dim) {
+    return Softmaxes.softmax(this, dim);
+  }
+
+  /** The values as another dtype; itself where it has it already. */
+  public final Tensor to(DType dtype) {
+    return Casts.to(this, dtype);
+  }
+
+  /** Itself where it lies in row-major order without gaps, else a copy that does. */
+  public final Tensor contiguous() {
+    return Casts.contiguous(this);
+  }
+
+  /** A contiguous copy, through which gradients flow. */
+  public final Tensor copy() {
+    return Casts.copy(this);
   }
 
   // ---- values ----

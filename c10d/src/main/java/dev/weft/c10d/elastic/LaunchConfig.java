@@ -122,7 +122,7 @@ public final class LaunchConfig {
     private int masterPort;
     private String runId = "none";
     private boolean prefixOutput = true;
-    private Duration noticePeriod = Duration.ofSeconds(1);
+    private Duration noticePeriod = Duration.ofSeconds(3);
     private Duration gracePeriod = Duration.ofSeconds(5);
     private OutputStream out = new FileOutputStream(FileDescriptor.out);
     private OutputStream err = new FileOutputStream(FileDescriptor.err);
@@ -230,7 +230,7 @@ public final class LaunchConfig {
     /**
      * Sets how long the other ranks may go on after the first failure, to notice it and say so.
      *
-     * @param noticePeriod one second by default
+     * @param noticePeriod three seconds by default
      * @return this
      */
     public Builder noticePeriod(Duration noticePeriod) {

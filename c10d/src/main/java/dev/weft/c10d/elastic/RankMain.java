@@ -20,7 +20,7 @@ import java.util.Map;
  * ends the process with code 1 even if other threads still run.
  */
 public final class RankMain {
-  private static final Duration PUBLISH_TIMEOUT = Duration.ofSeconds(2);
+  private static final Duration PUBLISH_TIMEOUT = Duration.ofSeconds(4);
   private static final int LAUNCHER_GONE = 143;
 
   private RankMain() {}

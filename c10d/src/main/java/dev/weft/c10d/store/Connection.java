@@ -3,8 +3,10 @@ package dev.weft.c10d.store;
 import dev.weft.c10d.Deadline;
 import java.io.BufferedInputStream;
 import java.io.DataInputStream;
+import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketTimeoutException;
 import java.net.StandardSocketOptions;
@@ -125,9 +127,14 @@ final class Connection implements AutoCloseable {
     }
     byte[] value = within(deadline).readNBytes((int) length);
     if (value.length < length) {
-      throw new java.io.EOFException();
+      throw new EOFException();
     }
     return value;
+  }
+
+  /** The address of this end. */
+  InetAddress localAddress() {
+    return channel.socket().getLocalAddress();
   }
 
   @Override

@@ -1,5 +1,6 @@
 package dev.weft.c10d.store;
 
+import java.net.InetAddress;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -132,6 +133,11 @@ public final class PrefixStore implements Store {
   @Override
   public Store withTimeout(Duration timeout) {
     return new PrefixStore(prefix.substring(0, prefix.length() - 1), store.withTimeout(timeout));
+  }
+
+  @Override
+  public Optional<InetAddress> localAddress() {
+    return store.localAddress();
   }
 
   /** Does nothing: the store below belongs to whoever made it. */

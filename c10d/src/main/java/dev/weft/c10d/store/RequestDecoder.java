@@ -3,10 +3,12 @@ package dev.weft.c10d.store;
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
 import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.handler.codec.ByteToMessageDecoder;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -29,13 +31,58 @@ final class RequestDecoder extends ByteToMessageDecoder {
   private int groupsLeft;
   private boolean counted;
   private boolean broken;
+  private boolean paused;
+  private final BooleanSupplier mayDecode;
+  private @Nullable ChannelHandlerContext context;
   private int keyBytes;
   private List<String> keys = new ArrayList<>();
   private List<byte[]> values = new ArrayList<>();
   private long number;
 
+  /**
+   * Makes a decoder.
+   *
+   * @param mayDecode whether the client has taken its answers so far; otherwise nothing more is
+   *     read until {@link #resume}
+   */
+  RequestDecoder(BooleanSupplier mayDecode) {
+    this.mayDecode = mayDecode;
+  }
+
+  @Override
+  public void handlerAdded(ChannelHandlerContext ctx) {
+    context = ctx;
+  }
+
+  /** Goes on where it paused, if it did. */
+  void resume() {
+    var ctx = context;
+    if (paused && ctx != null) {
+      paused = false;
+      // Not from here: this may be called while a request is being handled.
+      ctx.executor().execute(() -> goOn(ctx));
+    }
+  }
+
+  private void goOn(ChannelHandlerContext ctx) {
+    try {
+      channelRead(ctx, Unpooled.EMPTY_BUFFER);
+      channelReadComplete(ctx);
+    } catch (Exception e) {
+      ctx.fireExceptionCaught(e);
+    }
+    if (!paused) {
+      ctx.channel().config().setAutoRead(true);
+    }
+  }
+
   @Override
   protected void decode(ChannelHandlerContext ctx, ByteBuf in, List<Object> out) {
+    if (!mayDecode.getAsBoolean()) {
+      paused = true;
+      ctx.channel().config().setAutoRead(false);
+      return;
+    }
     boolean good = false;
     try {
       if (!broken) {

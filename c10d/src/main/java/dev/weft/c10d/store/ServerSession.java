@@ -1,10 +1,6 @@
 package dev.weft.c10d.store;
 
-import static java.nio.charset.StandardCharsets.ISO_8859_1;
-
 import dev.weft.c10d.store.RequestDecoder.Request;
-import io.netty.buffer.ByteBuf;
-import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.SimpleChannelInboundHandler;
 import io.netty.handler.codec.DecoderException;
@@ -32,7 +28,7 @@ final class ServerSession extends SimpleChannelInboundHandler<Request> {
   private final Set<String> awaited = new HashSet<>();
   private boolean validated;
   private @Nullable Future<?> handshakeTimer;
-  private @Nullable ChannelHandlerContext context;
+  private @Nullable Outbox outbox;
 
   ServerSession(Table table, Waiters waiters) {
     this.table = table;
@@ -46,15 +42,20 @@ final class ServerSession extends SimpleChannelInboundHandler<Request> {
 
   /** Ends this client's wait: all that it waited for is there. */
   void release() {
-    var ctx = context;
-    if (ctx != null) {
-      var unused = ctx.writeAndFlush(byteOf(Query.READY), ctx.voidPromise());
+    var out = outbox;
+    if (out != null) {
+      out.oneByte(Query.READY).send();
     }
+  }
+
+  /** Whether the client has taken its answers so far. */
+  boolean isClear() {
+    return outbox == null || outbox.isClear();
   }
 
   @Override
   public void channelActive(ChannelHandlerContext ctx) {
-    context = ctx;
+    outbox = new Outbox(ctx, () -> ctx.pipeline().get(RequestDecoder.class).resume());
     handshakeTimer =
         ctx.executor()
             .schedule(
@@ -74,7 +75,7 @@ final class ServerSession extends SimpleChannelInboundHandler<Request> {
 
   @Override
   public void channelInactive(ChannelHandlerContext ctx) {
-    context = null;
+    outbox = null;
     cancelTimer();
     waiters.forget(this);
     ctx.fireChannelInactive();
@@ -89,7 +90,9 @@ final class ServerSession extends SimpleChannelInboundHandler<Request> {
 
   @Override
   public void channelWritabilityChanged(ChannelHandlerContext ctx) {
-    ctx.channel().config().setAutoRead(ctx.channel().isWritable());
+    if (outbox != null) {
+      outbox.send();
+    }
     ctx.fireChannelWritabilityChanged();
   }
 
@@ -112,7 +115,8 @@ final class ServerSession extends SimpleChannelInboundHandler<Request> {
 
   @Override
   protected void channelRead0(ChannelHandlerContext ctx, Request request) {
-    if (!ctx.channel().isActive()) {
+    var out = outbox;
+    if (out == null || !ctx.channel().isActive()) {
       return; // what was decoded together with the request that ended the connection
     }
     if (!validated) {
@@ -123,63 +127,65 @@ final class ServerSession extends SimpleChannelInboundHandler<Request> {
       cancelTimer();
       return;
     }
-    ByteBuf reply = answer(request);
-    if (reply != null) {
-      var unused = ctx.writeAndFlush(reply, ctx.voidPromise());
-    }
+    answer(request, out);
+    out.send();
   }
 
-  private @Nullable ByteBuf answer(Request request) {
-    return switch (request.query()) {
+  private void answer(Request request, Outbox out) {
+    switch (request.query()) {
       case VALIDATE -> throw new ProtocolException("a second handshake");
       case SET -> {
         table.set(request.key(), request.value());
         waiters.wake(request.key());
-        yield null;
       }
-      case APPEND -> {
-        append(request.key(), request.value());
-        yield null;
-      }
+      case APPEND -> append(request.key(), request.value());
       case MULTI_SET -> throw new IllegalStateException("the decoder turns MULTI_SET into SETs");
       case QUEUE_PUSH -> {
         table.push(request.key(), request.value());
         waiters.wakeOne(request.key());
-        yield null;
       }
-      case GET -> valueOf(table.get(request.key()));
-      case MULTI_GET -> values(request.keys());
+      case GET, MULTI_GET -> request.keys().forEach(key -> value(table.get(key), out));
       case COMPARE_SET -> {
         var result =
             table.compareSet(request.key(), request.values().get(0), request.values().get(1));
         waiters.wake(request.key());
-        yield valueOf(result);
+        value(result, out);
       }
       case ADD -> {
         long sum = add(request.key(), request.number());
         waiters.wake(request.key());
-        yield numberOf(sum);
+        out.number(sum);
       }
-      case CHECK -> byteOf(hasAll(request.keys()) ? Query.READY : Query.NOT_READY);
-      case WAIT -> hasAll(request.keys()) ? byteOf(Query.READY) : park(request.keys());
+      case CHECK -> out.oneByte(hasAll(request.keys()) ? Query.READY : Query.NOT_READY);
+      case WAIT -> {
+        if (hasAll(request.keys())) {
+          out.oneByte(Query.READY);
+        } else {
+          park(request.keys());
+        }
+      }
       case CANCEL_WAIT -> {
         waiters.forget(this);
-        yield byteOf(Query.CANCELED);
+        out.oneByte(Query.CANCELED);
       }
-      case GET_NUM_KEYS -> numberOf(table.size());
-      case DELETE_KEY -> numberOf(table.delete(request.key()) ? 1 : 0);
-      case LIST_KEYS -> listKeys();
-      case QUEUE_POP -> pop(request.key());
-      case QUEUE_LEN -> numberOf(table.queueLength(request.key()));
+      case GET_NUM_KEYS -> out.number(table.size());
+      case DELETE_KEY -> out.number(table.delete(request.key()) ? 1 : 0);
+      case LIST_KEYS -> {
+        out.number(table.size());
+        table.keys().forEach(out::key);
+      }
+      case QUEUE_POP -> pop(request.key(), out);
+      case QUEUE_LEN -> out.number(table.queueLength(request.key()));
       case BARRIER -> {
         if (add(request.key(), 1) < request.number()) {
-          yield park(List.of(request.key()));
+          park(List.of(request.key()));
+        } else {
+          waiters.wake(request.key());
+          out.oneByte(Query.READY);
         }
-        waiters.wake(request.key());
-        yield byteOf(Query.READY);
       }
-      case PING -> Unpooled.buffer(Integer.BYTES).writeIntLE((int) request.number());
-    };
+      case PING -> out.word((int) request.number());
+    }
   }
 
   private boolean hasAll(List<String> keys) {
@@ -187,14 +193,13 @@ final class ServerSession extends SimpleChannelInboundHandler<Request> {
   }
 
   /** Starts a wait; a barrier's key may be there already, and is awaited all the same. */
-  private @Nullable ByteBuf park(List<String> keys) {
+  private void park(List<String> keys) {
     waiters.forget(this);
     if (keys.size() == 1) {
       waiters.add(this, keys.get(0));
     } else {
       keys.stream().filter(key -> !table.has(key)).forEach(key -> waiters.add(this, key));
     }
-    return null;
   }
 
   private long add(String key, long delta) {
@@ -216,43 +221,19 @@ final class ServerSession extends SimpleChannelInboundHandler<Request> {
     waiters.wake(key);
   }
 
-  private ByteBuf pop(String key) {
-    int length = table.queueLength(key);
+  private void pop(String key, Outbox out) {
+    out.number(table.queueLength(key));
     byte[] first = table.pop(key);
-    return first == null
-        ? numberOf(0)
-        : Unpooled.wrappedBuffer(
-            numberOf(length), numberOf(first.length), Unpooled.wrappedBuffer(first));
-  }
-
-  private ByteBuf listKeys() {
-    ByteBuf reply = Unpooled.buffer().writeLongLE(table.size());
-    for (String key : table.keys()) {
-      reply.writeLongLE(key.length()).writeCharSequence(key, ISO_8859_1);
+    if (first != null) {
+      out.bytes(first, first.length);
     }
-    return reply;
   }
 
-  private ByteBuf values(List<String> keys) {
-    ByteBuf[] parts = new ByteBuf[keys.size()];
-    for (int i = 0; i < parts.length; i++) {
-      parts[i] = valueOf(table.get(keys.get(i)));
+  private static void value(Table.@Nullable Value value, Outbox out) {
+    if (value == null) {
+      out.number(0);
+    } else {
+      out.bytes(value.array(), value.length());
     }
-    return Unpooled.wrappedBuffer(Math.max(1, parts.length), parts);
-  }
-
-  private static ByteBuf valueOf(Table.@Nullable Value value) {
-    return value == null
-        ? numberOf(0)
-        : Unpooled.wrappedBuffer(
-            numberOf(value.length()), Unpooled.wrappedBuffer(value.array(), 0, value.length()));
-  }
-
-  private static ByteBuf numberOf(long number) {
-    return Unpooled.buffer(Long.BYTES).writeLongLE(number);
-  }
-
-  private static ByteBuf byteOf(byte value) {
-    return Unpooled.buffer(1).writeByte(value);
   }
 }

@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import dev.weft.c10d.Deadline;
 import dev.weft.c10d.StoreException;
 import dev.weft.c10d.StoreTimeoutException;
+import java.net.InetAddress;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -270,6 +271,16 @@ public interface Store extends AutoCloseable {
    * @return the view
    */
   Store withTimeout(Duration timeout);
+
+  /**
+   * Returns the address of this machine by which it reached the store's server: others that reach
+   * the server can, as a rule, reach this machine by it too.
+   *
+   * @return the address, if there is a server
+   */
+  default Optional<InetAddress> localAddress() {
+    return Optional.empty();
+  }
 
   /**
    * Releases what this object holds; waits in other threads end with a {@link StoreException}. May

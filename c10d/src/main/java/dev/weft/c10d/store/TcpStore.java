@@ -5,10 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import dev.weft.c10d.Deadline;
 import dev.weft.c10d.StoreException;
 import dev.weft.c10d.StoreTimeoutException;
-import java.io.IOException;
 import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.net.SocketTimeoutException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -34,8 +31,6 @@ public final class TcpStore implements Store {
   /** How long waits last that are given no timeout, as in PyTorch. */
   public static final Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
 
-  private static final Duration CANCEL_TIMEOUT = Duration.ofSeconds(5);
-  private static final int MISSING_LOOKED_UP = 32;
   private static final long JOIN_POLL_MILLIS = 10;
   private static final long LAST_POP_PAUSE_MILLIS = 50;
 
@@ -46,7 +41,7 @@ public final class TcpStore implements Store {
   private final boolean owner;
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  private TcpStore(
+  TcpStore(
       StoreClient client,
       @Nullable TcpStoreServer server,
       int port,
@@ -66,148 +61,8 @@ public final class TcpStore implements Store {
    * @param port the server's port; the server may take 0 for a free one
    * @return a builder
    */
-  public static Builder at(String host, int port) {
-    return new Builder(host, port);
-  }
-
-  /** Describes a store and opens it. Not thread-safe. */
-  public static final class Builder {
-    private final String host;
-    private final int port;
-    private boolean isServer;
-    private boolean multiTenant;
-    private boolean waitForWorkers = true;
-    private int worldSize;
-    private Duration timeout = DEFAULT_TIMEOUT;
-    private @Nullable String bind = System.getenv(BindAddress.VARIABLE);
-
-    private Builder(String host, int port) {
-      if (host.isBlank()) {
-        throw new IllegalArgumentException(
-            "host is '" + host + "'; expected a host name or an address");
-      }
-      if (port < 0 || port > 65_535) {
-        throw new IllegalArgumentException("port is " + port + "; expected 0 to 65535");
-      }
-      this.host = host;
-      this.port = port;
-    }
-
-    /**
-     * Says whether this store hosts the server.
-     *
-     * @param isServer true for exactly one of the users
-     * @return this
-     */
-    public Builder server(boolean isServer) {
-      this.isServer = isServer;
-      return this;
-    }
-
-    /**
-     * Says how many users the store will have, the one with the server included.
-     *
-     * @param worldSize 1 or more
-     * @return this
-     */
-    public Builder worldSize(int worldSize) {
-      Texts.checkWorldSize(worldSize);
-      this.worldSize = worldSize;
-      return this;
-    }
-
-    /**
-     * Says whether users count themselves in and the one with the server waits for all; the default
-     * if the world size is known.
-     *
-     * @param waitForWorkers whether to meet when opening
-     * @return this
-     */
-    public Builder waitForWorkers(boolean waitForWorkers) {
-      this.waitForWorkers = waitForWorkers;
-      return this;
-    }
-
-    /**
-     * Sets the limit of opening the store and of waits that are given none. Five minutes by
-     * default.
-     *
-     * @param timeout zero or more
-     * @return this
-     */
-    public Builder timeout(Duration timeout) {
-      this.timeout = Deadline.after(timeout).timeout();
-      return this;
-    }
-
-    /**
-     * Lets stores of this process that name the same port share one server.
-     *
-     * @param multiTenant whether to share
-     * @return this
-     */
-    public Builder multiTenant(boolean multiTenant) {
-      this.multiTenant = multiTenant;
-      return this;
-    }
-
-    /**
-     * Sets what the server listens on, instead of the variable {@code WEFT_STORE_BIND}: an address,
-     * a host name, a network interface, or a network such as {@code 10.0.0.0/8}. With neither it
-     * listens on loopback if the host is a loopback address, and on all interfaces otherwise.
-     *
-     * @param bind the address
-     * @return this
-     */
-    public Builder bind(String bind) {
-      this.bind = bind;
-      return this;
-    }
-
-    /**
-     * Opens the store: starts the server or connects to it, trying again until the timeout.
-     *
-     * @return the store
-     * @throws StoreException if the server cannot listen
-     * @throws StoreTimeoutException if no server answers, or the workers do not come in time
-     */
-    public TcpStore open() {
-      return open(Deadline.after(timeout));
-    }
-
-    TcpStore open(Deadline deadline) {
-      if (!isServer && port == 0) {
-        throw new IllegalArgumentException(
-            "port is 0 for a client; expected the port of the server");
-      }
-      var server =
-          isServer ? TcpStoreServer.start(BindAddress.choose(bind, host, port), multiTenant) : null;
-      int actual = server == null ? port : server.port();
-      var client =
-          new StoreClient(host, actual, server == null ? null : reachable(server.address()));
-      var store = new TcpStore(client, server, actual, timeout, true);
-      boolean done = false;
-      try {
-        client.connect(deadline);
-        if (waitForWorkers && worldSize > 0) {
-          store.join(deadline);
-          if (isServer) {
-            store.awaitWorkers(worldSize, deadline);
-          }
-        }
-        done = true;
-        return store;
-      } finally {
-        if (!done) {
-          store.close();
-        }
-      }
-    }
-
-    private static InetAddress reachable(InetSocketAddress bound) {
-      InetAddress address = bound.getAddress();
-      return address.isAnyLocalAddress() ? InetAddress.getLoopbackAddress() : address;
-    }
+  public static TcpStoreBuilder at(String host, int port) {
+    return new TcpStoreBuilder(host, port);
   }
 
   /** Counts this user in. */
@@ -265,6 +120,12 @@ public final class TcpStore implements Store {
   }
 
   @Override
+  public Optional<InetAddress> localAddress() {
+    return Optional.of(
+        client.call("localAddress", Deadline.after(timeout), Connection::localAddress));
+  }
+
+  @Override
   public void set(String key, byte[] value) {
     write("set", key, WireRequest.of(Query.SET).key(key).value(key, value));
   }
@@ -316,8 +177,8 @@ public final class TcpStore implements Store {
         "get " + Texts.brief(keys),
         deadline,
         c -> {
-          awaitKeys(c, keys, deadline);
-          var reading = answerTime(deadline);
+          Exchanges.awaitKeys(c, keys, deadline, this);
+          var reading = Exchanges.answerTime(deadline);
           c.send(WireRequest.of(Query.MULTI_GET).keys(keys), reading);
           var values = new ArrayList<byte[]>(keys.size());
           for (int i = 0; i < keys.size(); i++) {
@@ -334,74 +195,9 @@ public final class TcpStore implements Store {
         "wait for " + Texts.brief(keys),
         deadline,
         c -> {
-          awaitKeys(c, keys, deadline);
+          Exchanges.awaitKeys(c, keys, deadline, this);
           return true;
         });
-  }
-
-  /**
-   * Waits on a connection that is in step afterwards, also if this throws a {@link
-   * StoreTimeoutException}.
-   */
-  private void awaitKeys(Connection c, List<String> keys, Deadline deadline) throws IOException {
-    if (deadline.hasPassed() && check(c, keys)) {
-      return;
-    }
-    if (!deadline.hasPassed() && awaitRelease(c, WireRequest.of(Query.WAIT).keys(keys), deadline)) {
-      return;
-    }
-    var missing = new ArrayList<String>();
-    for (String key : keys.subList(0, Math.min(MISSING_LOOKED_UP, keys.size()))) {
-      if (!check(c, List.of(key))) {
-        missing.add(key);
-      }
-    }
-    throw new StoreTimeoutException(TableStore.waitTimedOut(this, keys, missing, deadline));
-  }
-
-  private boolean check(Connection c, List<String> keys) throws IOException {
-    var deadline = answerTime(Deadline.after(Duration.ZERO));
-    c.send(WireRequest.of(Query.CHECK).keys(keys), deadline);
-    return c.readByte(deadline) == Query.READY;
-  }
-
-  /**
-   * What is left of a deadline, and a little where nothing is, for an answer that comes at once.
-   */
-  private static Deadline answerTime(Deadline deadline) {
-    return deadline.remaining().compareTo(CANCEL_TIMEOUT) > 0
-        ? deadline
-        : Deadline.after(CANCEL_TIMEOUT);
-  }
-
-  /**
-   * Sends a request that parks this connection; returns whether it was released in time, and
-   * cancels if not.
-   */
-  private static boolean awaitRelease(Connection c, WireRequest request, Deadline deadline)
-      throws IOException {
-    c.send(request, deadline);
-    try {
-      expectReady(c.readByte(deadline));
-      return true;
-    } catch (SocketTimeoutException e) {
-      var cancelling = Deadline.after(CANCEL_TIMEOUT);
-      c.send(WireRequest.of(Query.CANCEL_WAIT), cancelling);
-      byte answer = c.readByte(cancelling);
-      if (answer == Query.CANCELED) {
-        return false;
-      }
-      // The release crossed the cancellation.
-      expectReady(answer);
-      c.readByte(cancelling);
-      return true;
-    }
-  }
-
-  private static void expectReady(byte answer) throws IOException {
-    if (answer != Query.READY) {
-      throw new IOException("the server answered a wait with " + answer + "; expected 0");
-    }
   }
 
   @Override
@@ -428,7 +224,7 @@ public final class TcpStore implements Store {
 
   /** A server drops who adds to text: says so if that is why. */
   private Optional<StoreException> notANumber(String key) {
-    var deadline = Deadline.after(CANCEL_TIMEOUT);
+    var deadline = Deadline.after(Exchanges.ANSWER_TIME);
     byte[] value =
         client.call(
             "get '" + Texts.brief(key) + "'",
@@ -531,24 +327,19 @@ public final class TcpStore implements Store {
         deadline,
         c -> {
           if (deadline.hasPassed()
-              || awaitRelease(c, WireRequest.of(Query.WAIT).count(1).key(key), deadline)) {
-            return pop(c, key, answerTime(deadline));
+              || Exchanges.awaitRelease(
+                  c, WireRequest.of(Query.WAIT).count(1).key(key), deadline)) {
+            return Exchanges.pop(c, key, Exchanges.answerTime(deadline));
           }
           return Optional.empty();
         });
-  }
-
-  private static Optional<byte[]> pop(Connection c, String key, Deadline deadline)
-      throws IOException {
-    c.send(WireRequest.of(Query.QUEUE_POP).key(key), deadline);
-    return c.readNumber(deadline) == 0 ? Optional.empty() : Optional.of(c.readValue(deadline));
   }
 
   @Override
   public Optional<byte[]> queuePoll(String key) {
     var deadline = Deadline.after(timeout);
     return client.call(
-        "queuePoll of '" + Texts.brief(key) + "'", deadline, c -> pop(c, key, deadline));
+        "queuePoll of '" + Texts.brief(key) + "'", deadline, c -> Exchanges.pop(c, key, deadline));
   }
 
   @Override
@@ -561,11 +352,11 @@ public final class TcpStore implements Store {
           what,
           deadline,
           c -> {
-            if (awaitRelease(
+            if (Exchanges.awaitRelease(
                 c, WireRequest.of(Query.BARRIER).key(key).number(worldSize), deadline)) {
               return true;
             }
-            var reading = answerTime(deadline);
+            var reading = Exchanges.answerTime(deadline);
             c.send(WireRequest.of(Query.GET).key(key), reading);
             throw new StoreTimeoutException(
                 "%s timed out after %s in %s: %s of %d arrived"

@@ -18,12 +18,15 @@ import java.net.InetSocketAddress;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The server end of {@link TcpStore}: one event loop with one daemon thread for any number of
  * clients. Thread-safe.
  */
 final class TcpStoreServer {
+  private static final Logger log = LoggerFactory.getLogger(TcpStoreServer.class);
   private static final int BACKLOG = 4096;
 
   /** Servers that several stores of this process share, by port; guarded by itself. */
@@ -76,9 +79,8 @@ final class TcpStoreServer {
                   @Override
                   protected void initChannel(SocketChannel channel) {
                     channels.add(channel);
-                    channel
-                        .pipeline()
-                        .addLast(new RequestDecoder(), new ServerSession(table, waiters));
+                    var session = new ServerSession(table, waiters);
+                    channel.pipeline().addLast(new RequestDecoder(session::isClear), session);
                   }
                 });
     var bound = bootstrap.bind(bindTo).awaitUninterruptibly();
@@ -92,6 +94,7 @@ final class TcpStoreServer {
     Channel listener = bound.channel();
     channels.add(listener);
     address = (InetSocketAddress) listener.localAddress();
+    log.info("store server listens on {}", address);
   }
 
   /** The address it is bound to. */

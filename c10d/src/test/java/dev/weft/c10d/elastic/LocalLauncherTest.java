@@ -30,6 +30,7 @@ class LocalLauncherTest {
   private LaunchConfig.Builder config(Class<?> main, int ranks) {
     return LaunchConfig.of(main.getName(), ranks)
         .jvmArguments(List.of("-Xmx64m", "-XX:TieredStopAtLevel=1", "-Dx=y z"))
+        .noticePeriod(Duration.ofSeconds(10))
         .gracePeriod(Duration.ofSeconds(1))
         .output(out, err);
   }
@@ -169,6 +170,7 @@ class LocalLauncherTest {
     launcher.destroy();
     assertThat(launcher.waitFor(20, TimeUnit.SECONDS)).isTrue();
     assertThat(launcher.exitValue()).isEqualTo(143);
+    assertThat(folder.resolve("log")).content().doesNotContain("failed first");
     assertAllGone(1, "rank0", "rank1", "child0", "child1");
   }
 

@@ -28,7 +28,7 @@ class TcpStoreClientTest {
     others.shutdownNow();
   }
 
-  private static TcpStore.Builder client(int port) {
+  private static TcpStoreBuilder client(int port) {
     return TcpStore.at("127.0.0.1", port);
   }
 
@@ -223,5 +223,16 @@ class TcpStoreClientTest {
     assertThat(BindAddress.choose("lo", "10.1.2.3", 1).getAddress().isLoopbackAddress()).isTrue();
     assertThat(BindAddress.choose("0.0.0.0", "localhost", 1).getAddress().isAnyLocalAddress())
         .isTrue();
+  }
+
+  /** P47: what others can reach this rank by is the address that reached the store. */
+  @Test
+  void knowsTheAddressByWhichItReachedTheServer() {
+    try (var store = StoreKind.tcp()) {
+      assertThat(new PrefixStore("p", store).localAddress())
+          .hasValueSatisfying(
+              address -> assertThat(address.getHostAddress()).isEqualTo("127.0.0.1"));
+    }
+    assertThat(new HashStore().localAddress()).isEmpty();
   }
 }

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.common.io.BaseEncoding;
+import io.netty.util.internal.PlatformDependent;
+import java.io.BufferedInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -116,18 +118,45 @@ class TcpStoreServerTest {
       for (int i = 0; i < 2000; i++) {
         requests.put(get);
       }
+      long before = PlatformDependent.usedDirectMemory();
       slow.getOutputStream().write(requests.array());
       long start = System.nanoTime();
       for (int i = 0; i < 100; i++) {
         store.add("n", 1);
       }
+      assertThat(PlatformDependent.usedDirectMemory())
+          .as("bytes copied for a client that does not read")
+          .isBetween(1L, before + (64 << 20));
       assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(5));
-      // and what it reads at last is whole
-      var in = new DataInputStream(slow.getInputStream());
-      for (int i = 0; i < 3; i++) {
+      // and what it reads at last is whole, also behind where the server had stopped
+      var in = new DataInputStream(new BufferedInputStream(slow.getInputStream(), 1 << 16));
+      for (int i = 0; i < 300; i++) {
         assertThat(Long.reverseBytes(in.readLong())).isEqualTo(4 << 20);
         in.skipNBytes(4 << 20);
       }
+    }
+  }
+
+  /**
+   * One request may ask for more than fits into memory: the answer is not made before it is read.
+   */
+  @Test
+  void anAnswerOfGigabytesIsNotHeldInMemory() throws Exception {
+    store.set("big", new byte[8 << 20]);
+    try (var slow = connect()) {
+      long before = PlatformDependent.usedDirectMemory();
+      var request = ByteBuffer.allocate(1 << 20).order(ByteOrder.LITTLE_ENDIAN).put(HANDSHAKE);
+      request.put(Query.MULTI_GET.code()).putLong(1000);
+      for (int i = 0; i < 1000; i++) {
+        request.putLong(4).put("/big".getBytes(UTF_8));
+      }
+      slow.getOutputStream().write(request.array(), 0, request.position());
+      var in = new DataInputStream(slow.getInputStream());
+      for (int i = 0; i < 20; i++) {
+        assertThat(Long.reverseBytes(in.readLong())).isEqualTo(8 << 20);
+        in.skipNBytes(8 << 20);
+      }
+      assertThat(PlatformDependent.usedDirectMemory()).isBetween(1L, before + (64 << 20));
     }
   }
 

@@ -58,6 +58,20 @@ public final class Autograd {
   }
 
   /**
+   * Runs backward from several tensors at once.
+   *
+   * @param gradients one for each root; null for a scalar means 1
+   */
+  public static void backward(
+      List<Tensor> roots, List<? extends @Nullable Tensor> gradients, boolean retainGraph) {
+    if (gradients.size() != roots.size()) {
+      throw new IllegalArgumentException(
+          "gradients has " + gradients.size() + " entries; expected " + roots.size());
+    }
+    new Engine(retainGraph, null).run(roots, gradients);
+  }
+
+  /**
    * The gradients of outputs with respect to inputs, without touching any tensor's {@code grad}.
    * Only paths that lead to the inputs are computed.
    *
@@ -106,6 +120,14 @@ public final class Autograd {
               + "'");
     }
     leaf.autograd().postAccumulateHooks().add(hook);
+  }
+
+  /**
+   * Runs something once, when the backward that is running on this thread has reached all leaves.
+   * To be called from a hook.
+   */
+  public static void afterBackward(Runnable callback) {
+    Engine.whenDone(callback);
   }
 
   private static void requireGrad(Tensor t, String what) {

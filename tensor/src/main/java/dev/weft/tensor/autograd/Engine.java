@@ -25,6 +25,8 @@ import org.jspecify.annotations.Nullable;
  * temporaries of its formula are gone when it is done; a gradient lives until its node has used it.
  */
 final class Engine {
+  private static final ThreadLocal<@Nullable Engine> CURRENT = new ThreadLocal<>();
+
   private final boolean retainGraph;
   private final @Nullable List<Tensor> wanted;
   private final Map<Node, @Nullable Tensor[]> buffers = new HashMap<>();
@@ -33,6 +35,7 @@ final class Engine {
   // Results for the wanted tensors, by (node, output) or leaf.
   private final @Nullable Tensor[] found;
   private @Nullable Set<Node> useful;
+  private final List<Runnable> callbacks = new ArrayList<>();
 
   Engine(boolean retainGraph, @Nullable List<Tensor> wanted) {
     this.retainGraph = retainGraph;
@@ -42,6 +45,8 @@ final class Engine {
 
   List<@Nullable Tensor> run(List<Tensor> roots, List<? extends @Nullable Tensor> gradients) {
     boolean before = Autograd.setEnabled(false);
+    Engine outer = CURRENT.get();
+    CURRENT.set(this);
     try {
       if (wanted != null) {
         useful = usefulNodes(roots);
@@ -54,8 +59,12 @@ final class Engine {
       while (!ready.isEmpty()) {
         step(ready.remove());
       }
+      for (Runnable callback : callbacks) {
+        callback.run();
+      }
       return handOver();
     } finally {
+      CURRENT.set(outer);
       Autograd.setEnabled(before);
       // Only after a failure is anything left.
       for (@Nullable Tensor[] rest : buffers.values()) {
@@ -66,6 +75,15 @@ final class Engine {
         }
       }
     }
+  }
+
+  /** Runs something when this thread's backward has reached all leaves. */
+  static void whenDone(Runnable callback) {
+    Engine engine = CURRENT.get();
+    if (engine == null) {
+      throw new IllegalStateException("afterBackward: no backward is running on this thread");
+    }
+    engine.callbacks.add(callback);
   }
 
   private void seed(TensorScope scope, Tensor root, @Nullable Tensor gradient) {

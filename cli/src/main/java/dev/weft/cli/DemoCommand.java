@@ -1,0 +1,82 @@
+package dev.weft.cli;
+
+import dev.weft.c10d.LocalWorld;
+import dev.weft.c10d.elastic.LaunchConfig;
+import dev.weft.c10d.elastic.LocalLauncher;
+import dev.weft.examples.reference.GptDemo;
+import dev.weft.examples.reference.Layout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/** Trains a small language model on data-parallel by tensor-parallel ranks. */
+@Command(
+    name = "demo",
+    description =
+        "Trains a small language model on a mesh of processes and prints a sample of its text.",
+    mixinStandardHelpOptions = true,
+    sortOptions = false)
+final class DemoCommand implements Callable<Integer> {
+  @Option(
+      names = "--mesh",
+      paramLabel = "dp=N,tp=M",
+      description = "Data-parallel and tensor-parallel ranks (default: ${DEFAULT-VALUE}).")
+  private String mesh = "dp=2,tp=2";
+
+  @Option(
+      names = "--in-process",
+      description = "Ranks are threads of this process instead of processes.")
+  private boolean inProcess;
+
+  @Option(
+      names = "--check",
+      description = "Compare each step's loss and gradient norm with the recorded run.")
+  private boolean check;
+
+  @Option(
+      names = "--steps",
+      paramLabel = "N",
+      description = "Training steps (default: ${DEFAULT-VALUE}).")
+  private int steps = 40;
+
+  @Option(names = "--text", paramLabel = "FILE", description = "Train on a text of your own.")
+  private @Nullable Path text;
+
+  @Override
+  public Integer call() throws Exception {
+    GptDemo.Options options =
+        new GptDemo.Options(Layout.parse(mesh), steps, check, checkedText(), System.console() != null);
+    if (steps < 1) {
+      throw new IllegalArgumentException("--steps " + steps + "; expected at least 1");
+    }
+    if (check && (text != null || steps > 40)) {
+      throw new IllegalArgumentException(
+          "--check compares with 40 recorded steps on the text that comes with Weft; it goes with"
+              + " neither --text nor more steps");
+    }
+    int ranks = options.layout().ranks();
+    if (inProcess) {
+      List<Boolean> good = LocalWorld.call(ranks, rank -> GptDemo.run(options, System.out));
+      return good.contains(false) ? 1 : 0;
+    }
+    return LocalLauncher.run(
+        LaunchConfig.of(GptDemo.class.getName(), ranks)
+            .arguments(List.of(options.toArguments()))
+            .classPath(System.getProperty("java.class.path"))
+            .jvmArguments(List.of("-Xmx1g", "-Dorg.bytedeco.javacpp.maxphysicalbytes=0"))
+            .prefixOutput(false)
+            .build());
+  }
+
+  private @Nullable Path checkedText() {
+    Path file = text;
+    if (file != null && !Files.isReadable(file)) {
+      throw new IllegalArgumentException("--text '" + file + "' is not a readable file");
+    }
+    return file == null ? null : file.toAbsolutePath();
+  }
+}

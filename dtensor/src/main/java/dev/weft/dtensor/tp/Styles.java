@@ -1,0 +1,174 @@
+package dev.weft.dtensor.tp;
+
+import dev.weft.dtensor.DTensor;
+import dev.weft.dtensor.Placement;
+import dev.weft.dtensor.Placements;
+import dev.weft.mesh.DeviceMesh;
+import dev.weft.nn.Embedding;
+import dev.weft.nn.Linear;
+import dev.weft.nn.Module;
+import dev.weft.tensor.Tensor;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The tensor-parallel styles, with PyTorch's defaults. Each is immutable; the methods that change an
+ * option return a copy.
+ */
+public final class Styles {
+  private Styles() {}
+
+  /** Output features cut: weight rows and bias on each rank, the input whole, the output cut. */
+  public static Cut colwise() {
+    return new Cut(true, null, Placements.shard(-1), true);
+  }
+
+  /** Input features cut: weight columns on each rank, the input cut, the output reduced. */
+  public static Cut rowwise() {
+    return new Cut(false, null, Placements.replicate(), true);
+  }
+
+  /** Whole parameters, activations cut along the sequence (dimension 1). */
+  public static Sequence sequence() {
+    return new Sequence(1, false);
+  }
+
+  /** Places the first input of a module. */
+  public static Input prepareInput(Placement is, Placement wanted) {
+    return new Input(is, wanted);
+  }
+
+  /** A linear or embedding layer cut along one dimension of its weight. */
+  public static final class Cut implements ParallelStyle {
+    private final boolean columns;
+    private final @Nullable Placement input;
+    private final Placement output;
+    private final boolean localOutput;
+
+    private Cut(boolean columns, @Nullable Placement input, Placement output, boolean localOutput) {
+      this.columns = columns;
+      this.input = input;
+      this.output = output;
+      this.localOutput = localOutput;
+    }
+
+    /** How a plain input is placed. */
+    public Cut input(Placement placement) {
+      return new Cut(columns, placement, output, localOutput);
+    }
+
+    /** How the output shall be placed. */
+    public Cut output(Placement placement) {
+      return new Cut(columns, input, placement, localOutput);
+    }
+
+    /** Whether the output is this rank's part as a plain tensor; it is at first. */
+    public Cut localOutput(boolean local) {
+      return new Cut(columns, input, output, local);
+    }
+
+    @Override
+    public void apply(Module root, String path, Module module, DeviceMesh mesh) {
+      boolean embedding = module instanceof Embedding;
+      if (!embedding && !(module instanceof Linear)) {
+        throw new IllegalArgumentException(
+            (columns ? "colwise" : "rowwise")
+                + ": module '"
+                + path
+                + "' is a "
+                + module.getClass().getSimpleName()
+                + "; expected Linear or Embedding");
+      }
+      // An embedding's weight is [rows, features], a linear layer's [out, in].
+      int dim = embedding == columns ? 1 : 0;
+      place(root, path, "weight", mesh, Placements.shard(dim));
+      if (module.hasParameter("bias")) {
+        place(
+            root, path, "bias", mesh, columns ? Placements.shard(0) : Placements.replicate());
+      }
+      Placement wanted =
+          columns || embedding ? Placements.replicate() : Placements.shard(-1);
+      Placement given = input == null ? wanted : input;
+      Module.Handle unused =
+          module.forwardPreHook((m, in) -> withFirst(in, placed(in[0], mesh, given, wanted)));
+      unused = module.forwardHook((m, in, out) -> handed(out, output, localOutput));
+    }
+  }
+
+  /** A norm or dropout on activations cut along the sequence. */
+  public static final class Sequence implements ParallelStyle {
+    private final int dim;
+    private final boolean localOutput;
+
+    private Sequence(int dim, boolean localOutput) {
+      this.dim = dim;
+      this.localOutput = localOutput;
+    }
+
+    /** The dimension of the sequence. */
+    public Sequence dim(int sequenceDim) {
+      return new Sequence(sequenceDim, localOutput);
+    }
+
+    /** Whether the output is this rank's part as a plain tensor; it is not at first. */
+    public Sequence localOutput(boolean local) {
+      return new Sequence(dim, local);
+    }
+
+    @Override
+    public void apply(Module root, String path, Module module, DeviceMesh mesh) {
+      for (String name : module.namedParameters().keySet()) {
+        place(root, path, name, mesh, Placements.replicate());
+      }
+      Placement cut = Placements.shard(dim);
+      Module.Handle unused =
+          module.forwardPreHook((m, in) -> withFirst(in, placed(in[0], mesh, cut, cut)));
+      unused =
+          module.forwardHook(
+              (m, in, out) -> localOutput && out instanceof DTensor d ? d.toLocal() : out);
+    }
+  }
+
+  /** The first input of a module placed as it wants it. */
+  public static final class Input implements ParallelStyle {
+    private final Placement is;
+    private final Placement wanted;
+
+    private Input(Placement is, Placement wanted) {
+      this.is = is;
+      this.wanted = wanted;
+    }
+
+    @Override
+    public void apply(Module root, String path, Module module, DeviceMesh mesh) {
+      Module.Handle unused =
+          module.forwardPreHook((m, in) -> withFirst(in, placed(in[0], mesh, is, wanted)));
+    }
+  }
+
+  private static void place(
+      Module root, String path, String name, DeviceMesh mesh, Placement placement) {
+    String full = path.isEmpty() ? name : path + "." + name;
+    Tensor value = root.parameter(full);
+    if (value instanceof DTensor) {
+      return; // tied to a parameter that has been placed
+    }
+    Tensor unused =
+        root.replaceParameter(full, DTensor.distributeTensor(value.detach(), mesh, placement));
+  }
+
+  private static Tensor[] withFirst(Tensor[] inputs, Tensor first) {
+    Tensor[] out = inputs.clone();
+    out[0] = first;
+    return out;
+  }
+
+  private static Tensor placed(Tensor t, DeviceMesh mesh, Placement is, Placement wanted) {
+    DTensor d = t instanceof DTensor already ? already : DTensor.fromLocal(t, mesh, is);
+    return d.redistribute(wanted);
+  }
+
+  private static Tensor handed(Tensor out, Placement output, boolean local) {
+    DTensor d = ((DTensor) out).redistribute(output);
+    return local ? d.toLocal() : d;
+  }
+}

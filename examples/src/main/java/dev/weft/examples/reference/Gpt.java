@@ -1,0 +1,160 @@
+package dev.weft.examples.reference;
+
+import dev.weft.nn.Embedding;
+import dev.weft.nn.Linear;
+import dev.weft.nn.Module;
+import dev.weft.nn.RmsNorm;
+import dev.weft.tensor.Tensor;
+import dev.weft.tensor.TensorScope;
+import dev.weft.tensor.op.Activations;
+import dev.weft.tensor.op.Attention;
+import dev.weft.tensor.op.Pointwise;
+import dev.weft.tensor.op.Views;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * A byte-level decoder with rotary positions, RMS norms and gated feed-forward layers; no biases, no
+ * dropout. Input int64 [batch, seq], output float32 [batch, seq, vocab].
+ */
+public final class Gpt extends Module {
+  private final Embedding embedding;
+  private final List<Block> blocks = new ArrayList<>();
+  private final RmsNorm norm;
+  private final Linear output;
+
+  /** The model with the reference's initial parameters. */
+  public Gpt(GptConfig c) {
+    int d = c.dModel();
+    embedding =
+        registerModule(
+            "tok_emb", new Embedding(initial(c, "tok_emb.weight", c.vocab(), d)));
+    Module layers = registerModule("layers", new Layers());
+    for (int i = 0; i < c.nLayers(); i++) {
+      blocks.add(((Layers) layers).add(new Block(c, "layers." + i + ".")));
+    }
+    norm = registerModule("norm", new RmsNorm(initial(c, "norm.weight", d), c.normEps()));
+    output =
+        registerModule(
+            "output", new Linear(initial(c, "output.weight", c.vocab(), d), null));
+  }
+
+  private static Tensor initial(GptConfig c, String name, long... shape) {
+    return TensorScope.outside(() -> Initialization.parameter(c.seed(), name, shape));
+  }
+
+  private static Linear linear(GptConfig c, String name, int out, int in) {
+    return new Linear(initial(c, name + ".weight", out, in), null);
+  }
+
+  @Override
+  protected Tensor forward(Tensor... inputs) {
+    Tensor x = embedding.call(inputs[0]);
+    for (Block b : blocks) {
+      x = b.call(x);
+    }
+    return output.call(norm.call(x));
+  }
+
+  /** Only holds the blocks under their numbers. */
+  private static final class Layers extends Module {
+    private int count;
+
+    Block add(Block block) {
+      return registerModule(String.valueOf(count++), block);
+    }
+
+    @Override
+    protected Tensor forward(Tensor... inputs) {
+      throw new IllegalStateException("the blocks are called one by one");
+    }
+  }
+
+  private static final class Block extends Module {
+    private final RmsNorm attentionNorm;
+    private final SelfAttention attention;
+    private final RmsNorm feedForwardNorm;
+    private final FeedForward feedForward;
+
+    Block(GptConfig c, String path) {
+      attentionNorm =
+          registerModule(
+              "attn_norm",
+              new RmsNorm(initial(c, path + "attn_norm.weight", c.dModel()), c.normEps()));
+      attention = registerModule("attn", new SelfAttention(c, path + "attn."));
+      feedForwardNorm =
+          registerModule(
+              "ffn_norm",
+              new RmsNorm(initial(c, path + "ffn_norm.weight", c.dModel()), c.normEps()));
+      feedForward = registerModule("ffn", new FeedForward(c, path + "ffn."));
+    }
+
+    @Override
+    protected Tensor forward(Tensor... inputs) {
+      Tensor x = Pointwise.add(inputs[0], attention.call(attentionNorm.call(inputs[0])));
+      return Pointwise.add(x, feedForward.call(feedForwardNorm.call(x)));
+    }
+  }
+
+  private static final class SelfAttention extends Module {
+    private final int headSize;
+    private final double theta;
+    private final Linear query;
+    private final Linear key;
+    private final Linear value;
+    private final Linear out;
+
+    SelfAttention(GptConfig c, String path) {
+      int d = c.dModel();
+      headSize = c.headSize();
+      theta = c.ropeTheta();
+      query = registerModule("wq", linear(c, path + "wq", d, d));
+      key = registerModule("wk", linear(c, path + "wk", d, d));
+      value = registerModule("wv", linear(c, path + "wv", d, d));
+      out = registerModule("wo", linear(c, path + "wo", d, d));
+    }
+
+    @Override
+    protected Tensor forward(Tensor... inputs) {
+      Tensor x = inputs[0];
+      int seq = (int) x.size(1);
+      Tensor[] tables = Attention.ropeTables(seq, headSize, theta);
+      Tensor q = Attention.rope(heads(query.call(x)), tables[0], tables[1], 1);
+      Tensor k = Attention.rope(heads(key.call(x)), tables[0], tables[1], 1);
+      Tensor v = heads(value.call(x));
+      Tensor mixed =
+          Attention.scaledDotProduct(
+              Views.transpose(q, 1, 2),
+              Views.transpose(k, 1, 2),
+              Views.transpose(v, 1, 2),
+              Attention.causalMask(seq, seq));
+      // The width is this rank's share of the heads.
+      Tensor joined =
+          Views.reshape(
+              Views.transpose(mixed, 1, 2), x.size(0), seq, mixed.size(1) * headSize);
+      return out.call(joined);
+    }
+
+    private Tensor heads(Tensor t) {
+      return Views.reshape(t, t.size(0), t.size(1), t.size(2) / headSize, headSize);
+    }
+  }
+
+  private static final class FeedForward extends Module {
+    private final Linear gate;
+    private final Linear down;
+    private final Linear up;
+
+    FeedForward(GptConfig c, String path) {
+      gate = registerModule("w1", linear(c, path + "w1", c.dFf(), c.dModel()));
+      down = registerModule("w2", linear(c, path + "w2", c.dModel(), c.dFf()));
+      up = registerModule("w3", linear(c, path + "w3", c.dFf(), c.dModel()));
+    }
+
+    @Override
+    protected Tensor forward(Tensor... inputs) {
+      Tensor x = inputs[0];
+      return down.call(Pointwise.mul(Activations.silu(gate.call(x)), up.call(x)));
+    }
+  }
+}

@@ -1,0 +1,71 @@
+package dev.weft.tensor.op;
+
+import dev.weft.tensor.Tensor;
+import dev.weft.tensor.TensorSpec;
+import dev.weft.tensor.cpu.OptimizerKernels;
+
+/**
+ * Fused updates of parameters in place. Besides the first argument they also change the state that
+ * they are given. To be called without recording of gradients.
+ */
+public final class Updates {
+  private Updates() {}
+
+  private static TensorSpec[] sameShapes(String op, Tensor[] in) {
+    Check.floating(op, "parameter", in[0]);
+    String[] names = {"parameter", "gradient", "state", "state"};
+    for (int i = 1; i < in.length; i++) {
+      Check.sameShape(op, names[i], in[i], in[0].shape());
+    }
+    return TensorSpec.one(in[0].shape(), in[0].dtype());
+  }
+
+  private static final Op ADAMW =
+      Op.inPlace(
+              "adamw_",
+              (in, a) -> sameShapes("adamw_", in),
+              (in, out, a) -> {
+                double rate = a.doubleAt(0);
+                double beta1 = a.doubleAt(1);
+                double beta2 = a.doubleAt(2);
+                double k = a.doubleAt(5);
+                OptimizerKernels.adamw(
+                    in[0],
+                    in[1],
+                    in[2],
+                    in[3],
+                    new OptimizerKernels.AdamStep(
+                        1 - rate * a.doubleAt(4),
+                        beta1,
+                        beta2,
+                        rate / (1 - Math.pow(beta1, k)),
+                        Math.sqrt(1 - Math.pow(beta2, k)),
+                        a.doubleAt(3)));
+                in[2].storage().bumpVersion();
+                in[3].storage().bumpVersion();
+              })
+          .notDifferentiable();
+
+  /**
+   * One AdamW step (Loshchilov and Hutter, arXiv:1711.05101) in this order: parameter *= 1 - rate
+   * decay; mean and mean square are updated; parameter -= rate / (1 - beta1^k) mean / (sqrt(square)
+   * / sqrt(1 - beta2^k) + eps). Factors are computed in double and rounded where they meet a
+   * tensor.
+   *
+   * @param k the number of this step, from 1
+   */
+  public static Tensor adamw(
+      Tensor parameter,
+      Tensor gradient,
+      Tensor mean,
+      Tensor square,
+      double rate,
+      double beta1,
+      double beta2,
+      double eps,
+      double decay,
+      long k) {
+    return Dispatcher.call(
+        ADAMW, Attrs.of(rate, beta1, beta2, eps, decay, k), parameter, gradient, mean, square);
+  }
+}
