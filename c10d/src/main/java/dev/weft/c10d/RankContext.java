@@ -36,6 +36,7 @@ public final class RankContext {
   private final Object resourceLock = new Object();
   private final Object lock = new Object();
   private final Map<Class<?>, AutoCloseable> resources = new LinkedHashMap<>();
+  private final List<AutoCloseable> atEnd = new ArrayList<>();
   private final List<PeerListener> listeners = new ArrayList<>();
   private final Map<Integer, Throwable> failed = new LinkedHashMap<>();
   private final List<Integer> left = new ArrayList<>();
@@ -278,6 +279,13 @@ public final class RankContext {
 
   // ---- end ----
 
+  /** Has something closed after everything else of this rank. */
+  void closeAtEnd(AutoCloseable last) {
+    synchronized (resourceLock) {
+      atEnd.add(last);
+    }
+  }
+
   /** Closes groups, then resources; bounded, may be repeated. */
   void close(Duration limit) {
     List<AutoCloseable> open;
@@ -292,7 +300,8 @@ public final class RankContext {
         return;
       }
       closed = true;
-      open = new ArrayList<>(resources.values());
+      open = new ArrayList<>(atEnd);
+      open.addAll(resources.values());
       resources.clear();
     }
     for (int i = open.size() - 1; i >= 0; i--) {

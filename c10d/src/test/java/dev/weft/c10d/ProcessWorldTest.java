@@ -1,13 +1,16 @@
 package dev.weft.c10d;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.weft.c10d.store.HashStore;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -138,6 +141,41 @@ class ProcessWorldTest {
           .contains("rank 1 failed")
           .contains("was killed");
       assertThat(ranks.get(r).process.exitValue()).isEqualTo(3);
+    }
+  }
+
+  /** A rank that stands still is named at the timeout, also while others write to it. */
+  @Test
+  void aStoppedRankIsNamed() throws Exception {
+    start(file(), 3, "forever-brief");
+    for (Rank r : ranks) {
+      r.awaitLine("running");
+    }
+    String pid = String.valueOf(ranks.get(1).process.pid());
+    Process stop = new ProcessBuilder("kill", "-STOP", pid).start();
+    assertThat(stop.waitFor()).isZero();
+    for (int r : new int[] {0, 2}) {
+      assertThat(ranks.get(r).end(15))
+          .containsPattern("OperationTimeoutException.*rank 1 did not arrive|rank [02] failed");
+    }
+    assertThat(ranks.get(0).end(1) + ranks.get(2).end(1))
+        .contains("timed out after 2000 ms: rank 1 did not arrive");
+  }
+
+  /** P46: who does not come is named, by those who did. */
+  @Test
+  void missingRanksAreNamedWhenTheWorldIsMade() {
+    try (HashStore store = new HashStore()) {
+      RankContext alone =
+          new RankContext(0, 3, () -> store, Duration.ofMillis(300), "host", null, null);
+      assertThatThrownBy(() -> alone.world().backend("cpu"))
+          .isInstanceOf(RendezvousException.class)
+          .hasMessageContaining("rank 0 waited 300 ms for ranks [1, 2]");
+      RankContext last =
+          new RankContext(2, 3, () -> store, Duration.ofMillis(300), "host", null, null);
+      assertThatThrownBy(() -> last.world().backend("cpu"))
+          .isInstanceOf(RendezvousException.class)
+          .hasMessageContaining("for rank 1 to come to the world of 3");
     }
   }
 

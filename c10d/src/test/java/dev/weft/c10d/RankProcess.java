@@ -22,7 +22,12 @@ public final class RankProcess {
       say("joined " + world.rank() + " of " + world.size());
       switch (args[3]) {
         case "collectives" -> collectives(world);
-        case "forever" -> forever(world);
+        case "forever" -> forever(world.group());
+        case "forever-brief" ->
+            forever(
+                Distributed.newGroup(
+                    world.group().ranks(),
+                    GroupOptions.DEFAULT.withTimeout(Duration.ofSeconds(2))));
         case "throws-on-1" -> throwsOnOne(world);
         case "mismatch" -> {
           Tensor t = Tensors.empty(DType.FLOAT32, world.rank() == 1 ? 5 : 4);
@@ -70,10 +75,10 @@ public final class RankProcess {
     Work unused = group.barrier();
   }
 
-  private static void forever(World world) {
+  private static void forever(ProcessGroup group) {
     Tensor t = Tensors.empty(DType.FLOAT32, 50_000);
     for (int step = 0; ; step++) {
-      Work unused = world.group().allReduce(t, ReduceOp.MAX);
+      Work unused = group.allReduce(t, ReduceOp.MAX);
       if (step == 10) {
         say("running");
       }
