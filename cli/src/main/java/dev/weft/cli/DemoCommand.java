@@ -49,7 +49,7 @@ final class DemoCommand implements Callable<Integer> {
   @Override
   public Integer call() throws Exception {
     GptDemo.Options options =
-        new GptDemo.Options(Layout.parse(mesh), steps, check, checkedText(), System.console() != null);
+        new GptDemo.Options(Layout.parse(mesh), steps, check, checkedText(), isTerminal());
     if (steps < 1) {
       throw new IllegalArgumentException("--steps " + steps + "; expected at least 1");
     }
@@ -70,6 +70,12 @@ final class DemoCommand implements Callable<Integer> {
             .jvmArguments(List.of("-Xmx1g", "-Dorg.bytedeco.javacpp.maxphysicalbytes=0"))
             .prefixOutput(false)
             .build());
+  }
+
+  @SuppressWarnings(
+      "SystemConsoleNull") // from JDK 22 on progress is always live, which is harmless
+  private static boolean isTerminal() {
+    return System.console() != null;
   }
 
   private @Nullable Path checkedText() {

@@ -41,9 +41,7 @@ record CommBytes(int count, long bytes) {
                   ? out * (n - 1) / n
                   : op.contains("reduce_scatter")
                       ? in * (n - 1) / n
-                      : op.contains("all_to_all") || op.contains("alltoall")
-                          ? in * (n - 1)
-                          : in;
+                      : op.contains("all_to_all") || op.contains("alltoall") ? in * (n - 1) : in;
     }
     return new CommBytes(count, bytes);
   }

@@ -74,8 +74,7 @@ final class FuncolRunner implements CaseRunner {
 
   /** Where the reference refuses what works here, the result is checked against plain rules. */
   private static Outcome error(JsonNode i, JsonNode error, List<Ranks.Result<Seen>> results) {
-    boolean permutation =
-        i.get("op").asText().equals("permute") && isPermutation(i.get("src_dst"));
+    boolean permutation = i.get("op").asText().equals("permute") && isPermutation(i.get("src_dst"));
     boolean average =
         i.has("reduce_op")
             && i.get("reduce_op").asText().equals("avg")
@@ -182,8 +181,7 @@ final class FuncolRunner implements CaseRunner {
               FunctionalCollectives.reduceScatterTensor(
                   first, reduce, i.get("scatter_dim").asInt(), g));
       case "all_to_all_single" -> List.of(allToAll(i, rank, first, g));
-      case "broadcast" ->
-          List.of(FunctionalCollectives.broadcast(first, i.get("src").asInt(), g));
+      case "broadcast" -> List.of(FunctionalCollectives.broadcast(first, i.get("src").asInt(), g));
       case "permute" ->
           List.of(FunctionalCollectives.permuteTensor(first, Json.ints(i.get("src_dst")), g));
       case "all_reduce_coalesced" -> FunctionalCollectives.allReduceCoalesced(t, reduce, g);

@@ -1,6 +1,5 @@
 package dev.weft.conformance;
 
-import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedInputStream;
@@ -14,8 +13,7 @@ import java.util.zip.GZIPInputStream;
 
 /** Reading of the golden files. Numbers keep what they need: see {@link JsonTensors}. */
 final class Json {
-  private static final ObjectMapper MAPPER =
-      new ObjectMapper().configure(JsonParser.Feature.ALLOW_NON_NUMERIC_NUMBERS, true);
+  private static final ObjectMapper MAPPER = new ObjectMapper();
 
   private Json() {}
 

@@ -77,7 +77,8 @@ final class JsonTensors {
         boolean same =
             Double.isNaN(w)
                 ? Double.isNaN(g)
-                : w == g || Math.abs(g - w) <= tolerance.absolute + tolerance.relative * Math.abs(w);
+                : w == g
+                    || Math.abs(g - w) <= tolerance.absolute + tolerance.relative * Math.abs(w);
         Json.require(same, what + "[" + i + "]: got " + g + ", want " + w);
       }
       return;
@@ -86,7 +87,8 @@ final class JsonTensors {
     boolean truth = got.dtype() == DType.BOOL;
     for (int i = 0; i < values.length; i++) {
       JsonNode v = data.get(i);
-      long w = v.isBoolean() ? (v.asBoolean() ? 1 : 0) : truth ? (v.asLong() != 0 ? 1 : 0) : v.asLong();
+      long w =
+          v.isBoolean() ? (v.asBoolean() ? 1 : 0) : truth ? (v.asLong() != 0 ? 1 : 0) : v.asLong();
       Json.require(values[i] == w, what + "[" + i + "]: got " + values[i] + ", want " + w);
     }
   }

@@ -105,13 +105,13 @@ final class MeshRunner implements CaseRunner {
       m = apply((DeviceMesh) m, step);
     }
     if (m instanceof DeviceMesh mesh && isOutOfOrderSlice(inputs)) {
-      checkTransposed(rank, mesh, inputs);
+      checkTransposed(rank, mesh);
     }
     return m instanceof DeviceMesh mesh ? new Description(mesh) : m;
   }
 
   /** A slice in another order must hold the ranks that index arithmetic on the root gives. */
-  private static void checkTransposed(int rank, DeviceMesh mesh, JsonNode inputs) {
+  private static void checkTransposed(int rank, DeviceMesh mesh) {
     DeviceMesh root = mesh.getRoot();
     List<String> names = java.util.Objects.requireNonNull(mesh.dimNames());
     int[] rootRanks = root.ranks();
@@ -164,44 +164,43 @@ final class MeshRunner implements CaseRunner {
 
   private static Object apply(DeviceMesh m, JsonNode s) {
     boolean named = s.has("dim") && s.get("dim").isTextual();
-    switch (s.get("op").asText()) {
-      case "slice":
-        return m.get(Json.strings(s.get("names")).toArray(new String[0]));
-      case "flatten":
-        return Json.has(s, "name") ? m.flatten(s.get("name").asText()) : m.flatten();
-      case "unflatten":
+    return switch (s.get("op").asText()) {
+      case "slice" -> m.get(Json.strings(s.get("names")).toArray(new String[0]));
+      case "flatten" -> Json.has(s, "name") ? m.flatten(s.get("name").asText()) : m.flatten();
+      case "unflatten" -> {
         int[] sizes = Json.ints(s.get("sizes"));
         String[] names = Json.strings(s.get("names")).toArray(new String[0]);
-        return named
+        yield named
             ? m.unflatten(s.get("dim").asText(), sizes, names)
             : m.unflatten(s.get("dim").asInt(), sizes, names);
-      case "concatenate":
+      }
+      case "concatenate" -> {
         List<DeviceMesh> parts = new ArrayList<>();
         for (JsonNode slice : s.get("slices")) {
           parts.add(m.get(Json.strings(slice).toArray(new String[0])));
         }
-        return DeviceMesh.concatenate(parts);
-      case "root":
-        return m.getRoot();
-      case "get_group":
+        yield DeviceMesh.concatenate(parts);
+      }
+      case "root" -> m.getRoot();
+      case "get_group" -> {
         ProcessGroup group =
             !s.has("dim")
                 ? m.getGroup()
                 : named ? m.getGroup(s.get("dim").asText()) : m.getGroup(s.get("dim").asInt());
-        return group.ranks();
-      case "get_local_rank":
-        return !s.has("dim")
-            ? m.getLocalRank()
-            : named ? m.getLocalRank(s.get("dim").asText()) : m.getLocalRank(s.get("dim").asInt());
-      case "size":
-        return named ? m.size(s.get("dim").asText()) : m.size(s.get("dim").asInt());
-      case "all_submeshes":
-        return m.allSubmeshes(s.get("name").asText()).stream().map(Arrays::toString).toList();
-      case "equal":
-        return m.equals(build(s.get("other")));
-      default:
-        throw new Mismatch("unknown step " + s);
-    }
+        yield group.ranks();
+      }
+      case "get_local_rank" ->
+          !s.has("dim")
+              ? m.getLocalRank()
+              : named
+                  ? m.getLocalRank(s.get("dim").asText())
+                  : m.getLocalRank(s.get("dim").asInt());
+      case "size" -> named ? m.size(s.get("dim").asText()) : m.size(s.get("dim").asInt());
+      case "all_submeshes" ->
+          m.allSubmeshes(s.get("name").asText()).stream().map(Arrays::toString).toList();
+      case "equal" -> m.equals(build(s.get("other")));
+      default -> throw new Mismatch("unknown step " + s);
+    };
   }
 
   private static void compare(int rank, JsonNode want, Object got) {
@@ -222,9 +221,7 @@ final class MeshRunner implements CaseRunner {
         Json.has(want, "dim_names") ? Json.strings(want.get("dim_names")) : "null",
         String.valueOf(m.dimNames()));
     Json.requireEqual(
-        at + "ranks",
-        Arrays.toString(Json.ints(want.get("ranks"))),
-        Arrays.toString(m.ranks()));
+        at + "ranks", Arrays.toString(Json.ints(want.get("ranks"))), Arrays.toString(m.ranks()));
     if (!Json.has(want, "coordinate")) {
       Json.require(m.getCoordinate() == null, at + "coordinate is not null");
       return;
@@ -232,7 +229,8 @@ final class MeshRunner implements CaseRunner {
     Json.requireEqual(
         at + "coordinate", spaced(want.get("coordinate")), Arrays.toString(m.getCoordinate()));
     for (int i = 0; i < m.ndim(); i++) {
-      Json.requireEqual(at + "local rank", want.get("local_rank_per_dim").get(i), m.getLocalRank(i));
+      Json.requireEqual(
+          at + "local rank", want.get("local_rank_per_dim").get(i), m.getLocalRank(i));
       Json.requireEqual(
           at + "group", spaced(want.get("group_ranks_per_dim").get(i)), m.getGroup(i).ranks());
       Json.requireEqual(

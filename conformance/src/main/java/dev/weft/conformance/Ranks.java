@@ -72,7 +72,9 @@ final class Ranks {
       com.fasterxml.jackson.databind.JsonNode error, List<Result<T>> results) {
     for (int r = 0; r < results.size(); r++) {
       Throwable e = results.get(r).error();
-      Json.require(e != null, "rank " + r + ": got a result, want " + error);
+      if (e == null) {
+        throw new CaseRunner.Mismatch("rank " + r + ": got a result, want " + error);
+      }
       Errors.requireFits("rank " + r, error, e);
     }
   }

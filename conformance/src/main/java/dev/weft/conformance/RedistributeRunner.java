@@ -47,7 +47,10 @@ final class RedistributeRunner implements CaseRunner {
         "collectives: got " + first.log() + ", want no more than " + recorded);
     Json.require(
         first.plan().bytes() <= recorded.bytes(),
-        "bytes: got " + first.plan().explain().replace('\n', ';') + ", want no more than " + recorded);
+        "bytes: got "
+            + first.plan().explain().replace('\n', ';')
+            + ", want no more than "
+            + recorded);
     if (expected.has("full_comm")) {
       ShardingRunner.requireNoMore("full ", expected.get("full_comm"), first.fullLog());
     }

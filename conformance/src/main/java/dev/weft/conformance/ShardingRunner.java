@@ -22,8 +22,8 @@ final class ShardingRunner implements CaseRunner {
 
   /** What one rank saw. */
   private record Seen(
-      @Nullable DTensor tensor,
-      @Nullable StridedTensor local,
+      DTensor tensor,
+      StridedTensor local,
       long @Nullable [] localShape,
       long @Nullable [] offset,
       CommLog log) {}
@@ -50,10 +50,13 @@ final class ShardingRunner implements CaseRunner {
       JsonNode want = expected.get("per_rank").get(r);
       Ranks.Result<Seen> got = results.get(r);
       if (want.has("error")) {
-        Json.require(got.error() != null, "rank " + r + ": want " + want.get("error"));
-        Errors.requireFits("rank " + r, want.get("error"), got.error());
+        Throwable error = got.error();
+        if (error == null) {
+          throw new Mismatch("rank " + r + ": want " + want.get("error"));
+        }
+        Errors.requireFits("rank " + r, want.get("error"), error);
       } else {
-        compare("rank " + r + " ", kind, inputs, want, got.get());
+        compare("rank " + r + " ", kind, want, got.get());
       }
     }
     return Outcome.PASSED;
@@ -68,45 +71,38 @@ final class ShardingRunner implements CaseRunner {
   private static Seen seen(String kind, JsonNode i, int rank) {
     DeviceMesh mesh = Specs.mesh(i.get("mesh"));
     CommLog log = new CommLog();
-    switch (kind) {
-      case "layout":
-        {
-          long[] shape = Json.longs(i.get("shape"));
-          List<Placement> placements = Specs.placements(i.get("placements"));
-          DTensorSpec spec =
-              DTensorSpec.of(
-                  mesh,
-                  DTensorSpec.normalize(mesh, placements, shape.length),
-                  shape,
-                  DType.FLOAT32);
-          DTensor d = DTensor.distributeTensor(arange(shape), mesh, placements, null);
-          return new Seen(
-              d, (StridedTensor) d.toLocal(), spec.localShape(), spec.globalOffset(), log);
-        }
-      case "distribute":
-        return of(log, () -> distribute(i, mesh, rank));
-      case "from_local":
-        return of(log, () -> fromLocal(i, mesh, rank));
-      case "factory":
-        return of(log, () -> factory(i, mesh));
-      case "full_tensor":
-        {
-          DTensor d = Specs.tensor(i.get("tensor"), mesh);
-          StridedTensor full;
-          try (Dispatcher.Installed installed = Dispatcher.install(log)) {
-            full = (StridedTensor) d.fullTensor();
-          }
-          return new Seen(d, full, null, null, log);
-        }
-      case "redistribute":
-        return of(
-            log,
-            () ->
-                Specs.tensor(i.get("tensor"), mesh)
-                    .redistribute(Specs.placements(i.get("to"))));
-      default:
-        throw new Mismatch("unknown kind " + kind);
+    return switch (kind) {
+      case "layout" -> layout(i, mesh, log);
+      case "distribute" -> of(log, () -> distribute(i, mesh, rank));
+      case "from_local" -> of(log, () -> fromLocal(i, mesh, rank));
+      case "factory" -> of(log, () -> factory(i, mesh));
+      case "full_tensor" -> fullTensor(i, mesh, log);
+      case "redistribute" ->
+          of(
+              log,
+              () ->
+                  Specs.tensor(i.get("tensor"), mesh).redistribute(Specs.placements(i.get("to"))));
+      default -> throw new Mismatch("unknown kind " + kind);
+    };
+  }
+
+  private static Seen layout(JsonNode i, DeviceMesh mesh, CommLog log) {
+    long[] shape = Json.longs(i.get("shape"));
+    List<Placement> placements = Specs.placements(i.get("placements"));
+    DTensorSpec spec =
+        DTensorSpec.of(
+            mesh, DTensorSpec.normalize(mesh, placements, shape.length), shape, DType.FLOAT32);
+    DTensor d = DTensor.distributeTensor(arange(shape), mesh, placements, null);
+    return new Seen(d, (StridedTensor) d.toLocal(), spec.localShape(), spec.globalOffset(), log);
+  }
+
+  private static Seen fullTensor(JsonNode i, DeviceMesh mesh, CommLog log) {
+    DTensor d = Specs.tensor(i.get("tensor"), mesh);
+    StridedTensor full;
+    try (Dispatcher.Installed installed = Dispatcher.install(log)) {
+      full = (StridedTensor) d.fullTensor();
     }
+    return new Seen(d, full, null, null, log);
   }
 
   private interface Maker {
@@ -143,8 +139,7 @@ final class ShardingRunner implements CaseRunner {
   private static List<Placement> placementsOrReplicate(JsonNode i, DeviceMesh mesh) {
     return Json.has(i, "placements")
         ? Specs.placements(i.get("placements"))
-        : java.util.Collections.nCopies(
-            mesh.ndim(), dev.weft.dtensor.Placements.replicate());
+        : java.util.Collections.nCopies(mesh.ndim(), dev.weft.dtensor.Placements.replicate());
   }
 
   private static DTensor distribute(JsonNode i, DeviceMesh mesh, int rank) {
@@ -181,8 +176,7 @@ final class ShardingRunner implements CaseRunner {
     };
   }
 
-  private static void compare(
-      String at, String kind, JsonNode inputs, JsonNode want, Seen got) {
+  private static void compare(String at, String kind, JsonNode want, Seen got) {
     if (kind.equals("layout")) {
       Json.requireEqual(
           at + "local shape",
@@ -209,8 +203,7 @@ final class ShardingRunner implements CaseRunner {
         at + "global stride",
         Arrays.toString(Json.longs(want.get("global_stride"))),
         Arrays.toString(d.spec().strides()));
-    Json.requireEqual(
-        at + "placements", Json.strings(want.get("placements")), d.placements());
+    Json.requireEqual(at + "placements", Json.strings(want.get("placements")), d.placements());
     if (want.get("local").has("data")) {
       JsonTensors.requireClose(at + "local", want.get("local"), got.local());
     } else {

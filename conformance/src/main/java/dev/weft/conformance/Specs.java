@@ -84,9 +84,7 @@ final class Specs {
               placements,
               DTensor.FromLocal.DEFAULT.withShape(shape, Shapes.contiguousStrides(shape)));
     } else {
-      t =
-          DTensor.distributeTensor(
-              JsonTensors.read(desc.get("global")), mesh, placements, null);
+      t = DTensor.distributeTensor(JsonTensors.read(desc.get("global")), mesh, placements, null);
     }
     if (desc.has("requires_grad") && desc.get("requires_grad").asBoolean()) {
       t = (DTensor) t.detach().requiresGrad(true);

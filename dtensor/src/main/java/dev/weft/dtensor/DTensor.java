@@ -49,7 +49,10 @@ public final class DTensor extends Tensor {
    *     needs to be sent
    */
   public static DTensor distributeTensor(
-      Tensor tensor, DeviceMesh mesh, List<? extends Placement> placements, @Nullable Integer source) {
+      Tensor tensor,
+      DeviceMesh mesh,
+      List<? extends Placement> placements,
+      @Nullable Integer source) {
     return Distribution.distribute(tensor, mesh, placements, source);
   }
 
@@ -199,8 +202,7 @@ public final class DTensor extends Tensor {
 
   /** What {@link #redistribute} would do, step by step. */
   public Plan explain(Placement... placements) {
-    return Redistribution.plan(
-        spec, DTensorSpec.normalize(mesh(), List.of(placements), ndim()));
+    return Redistribution.plan(spec, DTensorSpec.normalize(mesh(), List.of(placements), ndim()));
   }
 
   /** Any redistribution that is defined, Partial targets included. */
@@ -208,8 +210,7 @@ public final class DTensor extends Tensor {
     if (to.equals(placements())) {
       return this;
     }
-    return (DTensor)
-        Dispatcher.call(DTensorOps.REDISTRIBUTE, Attrs.of(to, placements()), this);
+    return (DTensor) Dispatcher.call(DTensorOps.REDISTRIBUTE, Attrs.of(to, placements()), this);
   }
 
   /** This rank's part as a plain tensor; gradients flow back under the tensor's placements. */

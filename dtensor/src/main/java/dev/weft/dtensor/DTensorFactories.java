@@ -18,10 +18,13 @@ public final class DTensorFactories {
 
   /** A tensor filled with a value. */
   public static DTensor full(
-      Number value, DeviceMesh mesh, List<? extends Placement> placements, DType dtype, long... shape) {
+      Number value,
+      DeviceMesh mesh,
+      List<? extends Placement> placements,
+      DType dtype,
+      long... shape) {
     DTensor t = empty(mesh, placements, dtype, shape);
-    StridedTensor local =
-        (StridedTensor) Creation.fullLike(t.local(), value);
+    StridedTensor local = (StridedTensor) Creation.fullLike(t.local(), value);
     return new DTensor(t.spec(), local);
   }
 
@@ -40,9 +43,9 @@ public final class DTensorFactories {
   /** A tensor of arbitrary content. */
   public static DTensor empty(
       DeviceMesh mesh, List<? extends Placement> placements, DType dtype, long... shape) {
-    List<Placement> normal =
-        DTensorSpec.normalize(mesh, placements, Shapes.check(shape).length);
+    List<Placement> normal = DTensorSpec.normalize(mesh, placements, Shapes.check(shape).length);
     DTensorSpec spec = DTensorSpec.of(mesh, normal, shape, dtype);
-    return new DTensor(spec, Tensors.empty(dtype, Device.parse(mesh.deviceType()), spec.localShape()));
+    return new DTensor(
+        spec, Tensors.empty(dtype, Device.parse(mesh.deviceType()), spec.localShape()));
   }
 }

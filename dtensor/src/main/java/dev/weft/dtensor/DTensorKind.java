@@ -92,12 +92,10 @@ final class DTensorKind implements TensorKind {
       if (inputs[i] instanceof DTensor d) {
         out[i] = d;
       } else if (inputs[i].numel() == 1) {
-        List<Placement> replicate =
-            Collections.nCopies(first.mesh().ndim(), Replicate.INSTANCE);
+        List<Placement> replicate = Collections.nCopies(first.mesh().ndim(), Replicate.INSTANCE);
         out[i] =
             new DTensor(
-                DTensorSpec.of(
-                    first.mesh(), replicate, inputs[i].shape(), inputs[i].dtype()),
+                DTensorSpec.of(first.mesh(), replicate, inputs[i].shape(), inputs[i].dtype()),
                 inputs[i].plain());
       } else {
         throw new IllegalArgumentException(

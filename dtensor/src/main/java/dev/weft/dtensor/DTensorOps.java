@@ -32,8 +32,7 @@ final class DTensorOps {
 
   /** Attributes: spec, placements of the gradient or null. */
   static final Op TO_LOCAL =
-      Op.composite(
-              "dtensor.to_local", (in, a) -> new Tensor[] {((DTensor) in[0]).local().alias()})
+      Op.composite("dtensor.to_local", (in, a) -> new Tensor[] {((DTensor) in[0]).local().alias()})
           .gradient(
               Op.Saves.NOTHING,
               (ctx, g) -> {
@@ -45,9 +44,7 @@ final class DTensorOps {
                     ctx.attrs().isNull(1)
                         ? withoutPartial(spec.placements())
                         : placements(ctx.attrs(), 1);
-                return new @Nullable Tensor[] {
-                  new DTensor(spec.with(placements), g[0].plain())
-                };
+                return new @Nullable Tensor[] {new DTensor(spec.with(placements), g[0].plain())};
               });
 
   /** Attributes: spec, placements of the gradient or null. */
@@ -76,8 +73,8 @@ final class DTensorOps {
               });
 
   /**
-   * A gradient in the placements of what it is the gradient of; where that is a Partial the gradient
-   * is whole on every rank, for each contribution counts fully.
+   * A gradient in the placements of what it is the gradient of; where that is a Partial the
+   * gradient is whole on every rank, for each contribution counts fully.
    */
   static DTensor settle(DTensor gradient, List<Placement> like) {
     List<Placement> to = new ArrayList<>();

@@ -15,6 +15,9 @@ import org.jspecify.annotations.Nullable;
 
 /** How plain tensors become distributed ones. */
 final class Distribution {
+  // In place of a source where nothing needs to be sent.
+  private static final int NOBODY = -1;
+
   private Distribution() {}
 
   static DTensor distribute(
@@ -25,7 +28,9 @@ final class Distribution {
         return d;
       }
       throw new IllegalArgumentException(
-          "distributeTensor: the tensor is distributed already (" + d.describe() + "); use redistribute");
+          "distributeTensor: the tensor is distributed already ("
+              + d.describe()
+              + "); use redistribute");
     }
     List<Placement> placements = DTensorSpec.normalize(mesh, asked, tensor.ndim());
     StridedTensor plain = tensor.plain();
@@ -45,20 +50,16 @@ final class Distribution {
     StridedTensor local = tensor;
     for (int m = 0; m < mesh.ndim(); m++) {
       Placement p = spec.placements().get(m);
-      boolean send = source != null && mesh.size(m) > 1;
-      if (send && (source < 0 || source >= mesh.size(m))) {
-        throw new IllegalArgumentException(
-            "source " + source + " is out of range for mesh dimension " + m + " of " + mesh);
-      }
+      int from = source == null || mesh.size(m) == 1 ? NOBODY : checkSource(source, mesh, m);
       if (p instanceof Shard s) {
         local =
-            send
-                ? new ShardCollectives(mesh, m).scatter(local, s.dim(), source)
+            from != NOBODY
+                ? new ShardCollectives(mesh, m).scatter(local, s.dim(), from)
                 : Redistribution.cut(local, s.dim(), mesh.size(m), at[m]);
         continue;
       }
-      if (send) {
-        local = new ShardCollectives(mesh, m).broadcast(local, source);
+      if (from != NOBODY) {
+        local = new ShardCollectives(mesh, m).broadcast(local, from);
       }
       if (p instanceof Partial) {
         local =
@@ -69,6 +70,14 @@ final class Distribution {
       }
     }
     return local == tensor ? Regions.copyOf(local) : local;
+  }
+
+  private static int checkSource(int source, DeviceMesh mesh, int m) {
+    if (source < 0 || source >= mesh.size(m)) {
+      throw new IllegalArgumentException(
+          "source " + source + " is out of range for mesh dimension " + m + " of " + mesh);
+    }
+    return source;
   }
 
   private static List<Placement> oneReplicate(DeviceMesh mesh) {
@@ -109,8 +118,7 @@ final class Distribution {
     long[] givenShape = options.shape();
     long[] givenStrides = options.strides();
     if (givenShape != null && givenStrides != null) {
-      DTensorSpec spec =
-          new DTensorSpec(mesh, placements, givenShape, givenStrides, local.dtype());
+      DTensorSpec spec = new DTensorSpec(mesh, placements, givenShape, givenStrides, local.dtype());
       if (mesh.containsThisRank() && !Arrays.equals(spec.localShape(), local.shape())) {
         throw new IllegalArgumentException(
             "fromLocal: this rank's tensor has shape "
@@ -141,8 +149,7 @@ final class Distribution {
   }
 
   /** Compares shapes over the mesh and takes replicated parts from the first rank of each group. */
-  private static StridedTensor checked(
-      StridedTensor local, DTensorSpec spec, boolean given) {
+  private static StridedTensor checked(StridedTensor local, DTensorSpec spec, boolean given) {
     StridedTensor part = local;
     for (int m = 0; m < spec.mesh().ndim(); m++) {
       if (spec.mesh().size(m) == 1) {

@@ -52,9 +52,7 @@ final class EmbeddingRules {
       }
       Rows rows = Rows.of(local[1], weight.globalOffset()[0], local[0].size(0));
       Tensor found = Dispatcher.call(call.op(), call.attrs(), local[0], rows.clamped);
-      return new Tensor[] {
-        Compare.maskedFill(found, Views.unsqueeze(rows.elsewhere, -1), 0)
-      };
+      return new Tensor[] {Compare.maskedFill(found, Views.unsqueeze(rows.elsewhere, -1), 0)};
     }
   }
 

@@ -8,9 +8,9 @@ import dev.weft.tensor.op.Casts;
 import dev.weft.tensor.op.InPlace;
 import dev.weft.tensor.op.Reductions;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.LinkedHashMap;
 
 /**
  * What training needs of the gradients of parameters, some of which are distributed: the one place

@@ -9,7 +9,9 @@ import java.util.List;
 final class Layout {
   private Layout() {}
 
-  /** The chunk size of {@code size} elements over {@code n} ranks; all chunks but the last have it. */
+  /**
+   * The chunk size of {@code size} elements over {@code n} ranks; all chunks but the last have it.
+   */
   static long chunk(long size, int n) {
     return (size + n - 1) / n;
   }

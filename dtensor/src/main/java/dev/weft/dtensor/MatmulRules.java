@@ -17,8 +17,7 @@ final class MatmulRules {
     rules.put("addmm", MatmulRules::addmm);
     rules.put(
         "outer",
-        call ->
-            Einsum.rows(List.of(new int[] {0}, new int[] {1}), List.of(), new int[] {0, 1}));
+        call -> Einsum.rows(List.of(new int[] {0}, new int[] {1}), List.of(), new int[] {0, 1}));
     rules.put(
         "dot", call -> Einsum.rows(List.of(new int[] {0}, new int[] {0}), List.of(), new int[0]));
   }

@@ -41,7 +41,8 @@ final class NeuralRules {
   }
 
   /** All inputs alike; one dimension whole. */
-  private static List<Sharding.Row> alongOthers(Sharding.Call call, int whole, boolean linearFirst) {
+  private static List<Sharding.Row> alongOthers(
+      Sharding.Call call, int whole, boolean linearFirst) {
     int n = call.ndim(0);
     int dim = Shapes.dim(whole, n);
     List<Sharding.Row> rows = new ArrayList<>();
@@ -49,8 +50,7 @@ final class NeuralRules {
       if (d != dim) {
         rows.add(
             new Sharding.Row(
-                List.of(new Shard(d)),
-                Collections.nCopies(call.inputs().size(), new Shard(d))));
+                List.of(new Shard(d)), Collections.nCopies(call.inputs().size(), new Shard(d))));
       }
     }
     if (linearFirst) {
@@ -143,8 +143,7 @@ final class NeuralRules {
     for (int d = 0; d < n - 1; d++) {
       if (d != sequence) {
         rows.add(
-            Sharding.Row.of(
-                new Shard(d), new Shard(d), Replicate.INSTANCE, Replicate.INSTANCE));
+            Sharding.Row.of(new Shard(d), new Shard(d), Replicate.INSTANCE, Replicate.INSTANCE));
       }
     }
     addLinearFirst(call, rows);

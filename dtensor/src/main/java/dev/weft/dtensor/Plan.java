@@ -44,7 +44,17 @@ public record Plan(List<Step> steps) {
   public record Step(int meshDim, Placement from, Placement to, Action action, long bytes) {
     @Override
     public String toString() {
-      return "mesh dim " + meshDim + ": " + from + " -> " + to + " by " + action + ", " + bytes + " B";
+      return "mesh dim "
+          + meshDim
+          + ": "
+          + from
+          + " -> "
+          + to
+          + " by "
+          + action
+          + ", "
+          + bytes
+          + " B";
     }
   }
 

@@ -19,10 +19,15 @@ import org.jspecify.annotations.Nullable;
  * those of the first coordinate, so that all ranks decide alike. Thread-safe.
  */
 final class Planner {
-  private static final Cache<Key, Plan> PLANS = CacheBuilder.newBuilder().maximumSize(10_000).build();
+  private static final Cache<Key, Plan> PLANS =
+      CacheBuilder.newBuilder().maximumSize(10_000).build();
 
   private record Key(
-      List<Integer> mesh, List<Long> shape, DType dtype, List<Placement> from, List<Placement> to) {}
+      List<Integer> mesh,
+      List<Long> shape,
+      DType dtype,
+      List<Placement> from,
+      List<Placement> to) {}
 
   private final int[] mesh;
   private final long[] shape;
@@ -50,7 +55,8 @@ final class Planner {
    *
    * @throws IllegalArgumentException where no redistribution exists
    */
-  static Plan plan(int[] mesh, long[] shape, DType dtype, List<Placement> from, List<Placement> to) {
+  static Plan plan(
+      int[] mesh, long[] shape, DType dtype, List<Placement> from, List<Placement> to) {
     if (from.equals(to)) {
       return new Plan(List.of());
     }

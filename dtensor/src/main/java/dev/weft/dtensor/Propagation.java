@@ -78,11 +78,14 @@ final class Propagation {
     }
     List<DTensorSpec> out = new ArrayList<>();
     for (int o = 0; o < outputs.length; o++) {
-      out.add(
-          DTensorSpec.of(mesh, best.output(o), outputs[o].shape(), outputs[o].dtype()));
+      out.add(DTensorSpec.of(mesh, best.output(o), outputs[o].shape(), outputs[o].dtype()));
     }
     return new Decision(
-        List.copyOf(in), List.copyOf(out), rule.localAttrs(call, in, out), rule.localCall(call), call);
+        List.copyOf(in),
+        List.copyOf(out),
+        rule.localAttrs(call, in, out),
+        rule.localCall(call),
+        call);
   }
 
   private static List<Placement> replicated(int n) {

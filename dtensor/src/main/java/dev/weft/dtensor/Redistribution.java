@@ -18,7 +18,9 @@ final class Redistribution {
     return Planner.plan(spec.mesh().shape(), spec.shape(), spec.dtype(), spec.placements(), to);
   }
 
-  /** This rank's part under other placements; a collective along the mesh dimensions that change. */
+  /**
+   * This rank's part under other placements; a collective along the mesh dimensions that change.
+   */
   static StridedTensor run(StridedTensor local, DTensorSpec spec, List<Placement> to) {
     Plan plan = plan(spec, to);
     DeviceMesh mesh = spec.mesh();
@@ -69,8 +71,7 @@ final class Redistribution {
   static StridedTensor cut(StridedTensor local, int dim, int n, int index) {
     long size = local.shape()[dim];
     return Regions.copyOf(
-        Regions.narrow(
-            local, dim, Layout.start(size, n, index), Layout.length(size, n, index)));
+        Regions.narrow(local, dim, Layout.start(size, n, index), Layout.length(size, n, index)));
   }
 
   /** Contributions whose reduction is the value. */

@@ -49,7 +49,9 @@ final class ReductionRules {
    * @param linear whether outstanding sums pass through
    */
   private static List<Sharding.Row> reduce(
-      Sharding.Call call, @org.jspecify.annotations.Nullable Placement outstanding, boolean linear) {
+      Sharding.Call call,
+      @org.jspecify.annotations.Nullable Placement outstanding,
+      boolean linear) {
     boolean[] gone = reduced(call);
     boolean keep = call.attrs().boolAt(1);
     List<Sharding.Row> rows = new ArrayList<>();

@@ -55,8 +55,7 @@ final class ShardCollectives {
     whole[dim] = size;
     StridedTensor out = Tensors.empty(local.dtype(), local.device(), whole);
     if (inOrder && size == chunk * n && isOuter(whole, dim)) {
-      Work work =
-          group.allGatherIntoTensor(rows(out, sent.shape()), sent, CollectiveOptions.ASYNC);
+      Work work = group.allGatherIntoTensor(rows(out, sent.shape()), sent, CollectiveOptions.ASYNC);
       return AsyncCollectiveTensor.of(out, work, null, List.of());
     }
     long[] stacked = sent.shape().clone();
@@ -68,8 +67,7 @@ final class ShardCollectives {
           for (int i = 0; i < n; i++) {
             long length = Layout.length(size, n, i);
             Regions.copy(
-                Regions.narrow(
-                    Regions.block(blocks, sent.shape(), groupRank[i]), dim, 0, length),
+                Regions.narrow(Regions.block(blocks, sent.shape(), groupRank[i]), dim, 0, length),
                 Regions.narrow(out, dim, Layout.start(size, n, i), length));
           }
         };
@@ -100,8 +98,7 @@ final class ShardCollectives {
       }
     }
     StridedTensor padded = Tensors.empty(local.dtype(), local.device(), part);
-    Work work =
-        group.reduceScatterTensor(padded, blocks, op.reduceOp(), CollectiveOptions.ASYNC);
+    Work work = group.reduceScatterTensor(padded, blocks, op.reduceOp(), CollectiveOptions.ASYNC);
     long mine = Layout.length(size, n, me);
     if (mine == chunk) {
       return AsyncCollectiveTensor.of(padded, work, null, List.of());
@@ -212,8 +209,7 @@ final class ShardCollectives {
     }
   }
 
-  private static StridedTensor slice(
-      StridedTensor flat, long[] splits, int k, long[] shape) {
+  private static StridedTensor slice(StridedTensor flat, long[] splits, int k, long[] shape) {
     long start = 0;
     for (int i = 0; i < k; i++) {
       start += splits[i];

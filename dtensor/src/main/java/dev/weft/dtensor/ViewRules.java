@@ -29,8 +29,7 @@ final class ViewRules {
   private static List<Sharding.Row> withPartials(Sharding.Call call, List<Sharding.Row> rows) {
     for (Partial.Op op : Partial.Op.values()) {
       Placement p = new Partial(op);
-      rows.add(
-          new Sharding.Row(List.of(p), Collections.nCopies(call.inputs().size(), p)));
+      rows.add(new Sharding.Row(List.of(p), Collections.nCopies(call.inputs().size(), p)));
     }
     return rows;
   }
@@ -38,8 +37,7 @@ final class ViewRules {
   private static List<Sharding.Row> permute(Sharding.Call call, int[] order) {
     List<Sharding.Row> rows = new ArrayList<>();
     for (int d = 0; d < order.length; d++) {
-      rows.add(
-          Sharding.Row.of(new Shard(d), new Shard(Shapes.dim(order[d], order.length))));
+      rows.add(Sharding.Row.of(new Shard(d), new Shard(Shapes.dim(order[d], order.length))));
     }
     return withPartials(call, rows);
   }
@@ -167,8 +165,7 @@ final class ViewRules {
       if (d != dim) {
         rows.add(
             new Sharding.Row(
-                List.of(new Shard(d)),
-                Collections.nCopies(call.inputs().size(), new Shard(d))));
+                List.of(new Shard(d)), Collections.nCopies(call.inputs().size(), new Shard(d))));
       }
     }
     return withPartials(call, rows);

@@ -32,7 +32,9 @@ final class Coalesced {
               Op.Saves.NOTHING,
               (ctx, g) ->
                   Dispatcher.callAll(
-                      allReduceOp(), Attrs.of(ReduceOp.SUM, group(ctx.attrs(), 1)), filled(ctx, g, 1)));
+                      allReduceOp(),
+                      Attrs.of(ReduceOp.SUM, group(ctx.attrs(), 1)),
+                      filled(ctx, g, 1)));
 
   /** Attributes: group. Along dimension 0. */
   static final Op ALL_GATHER =
@@ -62,8 +64,7 @@ final class Coalesced {
                       Views.movedim(
                           one != null ? one : zeros(ctx, i, dims[i], 1, group.size()), dims[i], 0);
                 }
-                Tensor[] gathered =
-                    Dispatcher.callAll(allGatherOp(), Attrs.of(group), moved);
+                Tensor[] gathered = Dispatcher.callAll(allGatherOp(), Attrs.of(group), moved);
                 for (int i = 0; i < gathered.length; i++) {
                   gathered[i] = Views.movedim(gathered[i], 0, dims[i]);
                 }
@@ -83,8 +84,7 @@ final class Coalesced {
   }
 
   /** The gradients, zeros where nothing flowed back; dimension 0 is {@code times} the input's. */
-  private static Tensor[] filled(
-      Backward.Context ctx, @Nullable Tensor[] g, int times) {
+  private static Tensor[] filled(Backward.Context ctx, @Nullable Tensor[] g, int times) {
     Tensor[] out = new Tensor[g.length];
     for (int i = 0; i < g.length; i++) {
       Tensor one = g[i];
@@ -93,8 +93,7 @@ final class Coalesced {
     return out;
   }
 
-  private static Tensor zeros(
-      Backward.Context ctx, int i, int dim, int times, int parts) {
+  private static Tensor zeros(Backward.Context ctx, int i, int dim, int times, int parts) {
     long[] shape = ctx.inputShape(i).clone();
     if (shape.length > 0) {
       shape[dim] = shape[dim] * times / parts;
@@ -186,8 +185,7 @@ final class Coalesced {
             from += t.numel();
           }
         };
-    AsyncCollectiveTensor gate =
-        AsyncCollectiveTensor.of(results, work, relayout, List.of(all));
+    AsyncCollectiveTensor gate = AsyncCollectiveTensor.of(results, work, relayout, List.of(all));
     for (int i = 0; i < out.length; i++) {
       out[i] = gate.part((StridedTensor) out[i]);
     }

@@ -44,8 +44,7 @@ public final class FunctionalCollectives {
       List<Tensor> tensors, ReduceOp op, ProcessGroup group) {
     if (Coalesced.fits(tensors)) {
       tensors.forEach(t -> requireSum("all_reduce", op, t));
-      return List.of(
-          Dispatcher.callAll(Coalesced.ALL_REDUCE, Attrs.of(op, group), array(tensors)));
+      return List.of(Dispatcher.callAll(Coalesced.ALL_REDUCE, Attrs.of(op, group), array(tensors)));
     }
     List<Tensor> out = new ArrayList<>();
     for (Tensor t : tensors) {
@@ -98,8 +97,7 @@ public final class FunctionalCollectives {
     return Dispatcher.call(FuncolOps.REDUCE_SCATTER, Attrs.of(op, dim, group), tensor);
   }
 
-  private static int checkScatter(
-      Tensor tensor, ReduceOp op, int scatterDim, ProcessGroup group) {
+  private static int checkScatter(Tensor tensor, ReduceOp op, int scatterDim, ProcessGroup group) {
     int dim = Shapes.dim(scatterDim, tensor.ndim());
     if (tensor.ndim() == 0 || tensor.size(dim) % group.size() != 0) {
       throw new IllegalArgumentException(

@@ -485,7 +485,11 @@ public final class DeviceMesh {
   public DeviceMesh unflatten(int dim, int[] sizes, String... names) {
     if (dim < -dims.length || dim >= dims.length) {
       throw new IllegalArgumentException(
-          "unflatten: dim " + dim + " is out of range; the mesh has " + dims.length + " dimensions");
+          "unflatten: dim "
+              + dim
+              + " is out of range; the mesh has "
+              + dims.length
+              + " dimensions");
     }
     int d = checkDim(dim);
     if (names.length != sizes.length) {

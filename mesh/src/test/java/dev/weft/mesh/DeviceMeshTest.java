@@ -112,8 +112,7 @@ class DeviceMeshTest {
               .hasMessageContaining("'c'")
               .hasMessageContaining("a, b");
           assertThatThrownBy(() -> mesh.getGroup()).hasMessageContaining("dim must be given");
-          assertThatThrownBy(() -> mesh.getGroup(2))
-              .isInstanceOf(IndexOutOfBoundsException.class);
+          assertThatThrownBy(() -> mesh.getGroup(2)).isInstanceOf(IndexOutOfBoundsException.class);
           assertThatThrownBy(() -> DeviceMesh.of("cpu", new int[] {0, 1, 1, 2}, new int[] {4}))
               .hasMessageContaining("distinct");
         });

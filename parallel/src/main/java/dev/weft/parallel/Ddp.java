@@ -150,8 +150,7 @@ public final class Ddp {
     }
 
     void launch(ProcessGroup group) {
-      StridedTensor all =
-          Tensors.empty(dtype, gradients.get(0).device(), bytes / dtype.byteSize());
+      StridedTensor all = Tensors.empty(dtype, gradients.get(0).device(), bytes / dtype.byteSize());
       move(all, true);
       flat = all;
       work = group.allReduce(all, ReduceOp.AVG, CollectiveOptions.ASYNC);

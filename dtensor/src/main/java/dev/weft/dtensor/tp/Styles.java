@@ -11,8 +11,8 @@ import dev.weft.tensor.Tensor;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The tensor-parallel styles, with PyTorch's defaults. Each is immutable; the methods that change an
- * option return a copy.
+ * The tensor-parallel styles, with PyTorch's defaults. Each is immutable; the methods that change
+ * an option return a copy.
  */
 public final class Styles {
   private Styles() {}
@@ -82,11 +82,9 @@ public final class Styles {
       int dim = embedding == columns ? 1 : 0;
       place(root, path, "weight", mesh, Placements.shard(dim));
       if (module.hasParameter("bias")) {
-        place(
-            root, path, "bias", mesh, columns ? Placements.shard(0) : Placements.replicate());
+        place(root, path, "bias", mesh, columns ? Placements.shard(0) : Placements.replicate());
       }
-      Placement wanted =
-          columns || embedding ? Placements.replicate() : Placements.shard(-1);
+      Placement wanted = columns || embedding ? Placements.replicate() : Placements.shard(-1);
       Placement given = input == null ? wanted : input;
       Module.Handle unused =
           module.forwardPreHook((m, in) -> withFirst(in, placed(in[0], mesh, given, wanted)));

@@ -38,8 +38,7 @@ public final class ClassBatches {
       y[row - from] = label;
       for (int j = 0; j < width; j++) {
         x[(row - from) * width + j] =
-            0.125f * prototypes.symmetric(label * width + j)
-                + noise.symmetric(sample * width + j);
+            0.125f * prototypes.symmetric(label * width + j) + noise.symmetric(sample * width + j);
       }
     }
     return new Batch(Tensor.of(x, to - from, width), Tensor.of(y, to - from));

@@ -14,8 +14,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A byte-level decoder with rotary positions, RMS norms and gated feed-forward layers; no biases, no
- * dropout. Input int64 [batch, seq], output float32 [batch, seq, vocab].
+ * A byte-level decoder with rotary positions, RMS norms and gated feed-forward layers; no biases,
+ * no dropout. Input int64 [batch, seq], output float32 [batch, seq, vocab].
  */
 public final class Gpt extends Module {
   private final Embedding embedding;
@@ -27,16 +27,13 @@ public final class Gpt extends Module {
   public Gpt(GptConfig c) {
     int d = c.dModel();
     embedding =
-        registerModule(
-            "tok_emb", new Embedding(initial(c, "tok_emb.weight", c.vocab(), d)));
+        registerModule("tok_emb", new Embedding(initial(c, "tok_emb.weight", c.vocab(), d)));
     Module layers = registerModule("layers", new Layers());
     for (int i = 0; i < c.nLayers(); i++) {
       blocks.add(((Layers) layers).add(new Block(c, "layers." + i + ".")));
     }
     norm = registerModule("norm", new RmsNorm(initial(c, "norm.weight", d), c.normEps()));
-    output =
-        registerModule(
-            "output", new Linear(initial(c, "output.weight", c.vocab(), d), null));
+    output = registerModule("output", new Linear(initial(c, "output.weight", c.vocab(), d), null));
   }
 
   private static Tensor initial(GptConfig c, String name, long... shape) {
@@ -130,8 +127,7 @@ public final class Gpt extends Module {
               Attention.causalMask(seq, seq));
       // The width is this rank's share of the heads.
       Tensor joined =
-          Views.reshape(
-              Views.transpose(mixed, 1, 2), x.size(0), seq, mixed.size(1) * headSize);
+          Views.reshape(Views.transpose(mixed, 1, 2), x.size(0), seq, mixed.size(1) * headSize);
       return out.call(joined);
     }
 

@@ -45,7 +45,22 @@ public record GptConfig(
   /** The same with another number of steps. */
   public GptConfig withSteps(int n) {
     return new GptConfig(
-        seed, vocab, dModel, nHeads, nLayers, dFf, seq, normEps, ropeTheta, batch, n, lr, warmup,
-        betas, eps, weightDecay, clip);
+        seed,
+        vocab,
+        dModel,
+        nHeads,
+        nLayers,
+        dFf,
+        seq,
+        normEps,
+        ropeTheta,
+        batch,
+        n,
+        lr,
+        warmup,
+        betas,
+        eps,
+        weightDecay,
+        clip);
   }
 }

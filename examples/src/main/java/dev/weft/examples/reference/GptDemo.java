@@ -79,8 +79,7 @@ public final class GptDemo {
         GptTraining.Step s = training.step(step);
         first = step == 0 ? s.loss() : first;
         last = s.loss();
-        String difference =
-            options.check() ? golden.difference(step, s.loss(), s.gradNorm()) : "";
+        String difference = options.check() ? golden.difference(step, s.loss(), s.gradNorm()) : "";
         good &= difference.isEmpty();
         if (prints) {
           double rate = (step + 1) * training.tokensPerStep() / seconds(started);

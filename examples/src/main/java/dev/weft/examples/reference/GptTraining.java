@@ -8,8 +8,8 @@ import static dev.weft.mesh.DeviceMesh.initDeviceMesh;
 
 import dev.weft.c10d.ReduceOp;
 import dev.weft.dtensor.Gradients;
-import dev.weft.dtensor.tp.Parallelize;
 import dev.weft.dtensor.tp.ParallelStyle;
+import dev.weft.dtensor.tp.Parallelize;
 import dev.weft.mesh.DeviceMesh;
 import dev.weft.optim.AdamW;
 import dev.weft.parallel.Ddp;
@@ -144,9 +144,7 @@ public final class GptTraining implements AutoCloseable {
             Autograd.noGrad(
                 () ->
                     Views.select(
-                            Views.select(model.call(Tensor.of(window, 1, used)), 0, 0),
-                            0,
-                            used - 1)
+                            Views.select(model.call(Tensor.of(window, 1, used)), 0, 0), 0, used - 1)
                         .toFloatArray());
       }
       text.append((char) choose(logits, temperature, (random.symmetric(i) + 1) / 2));

@@ -10,7 +10,8 @@ public record Layout(int dp, int tp) {
   /** Checks the sizes. */
   public Layout {
     if (dp < 1 || tp < 1) {
-      throw new IllegalArgumentException("mesh dp=" + dp + ",tp=" + tp + ": sizes must be at least 1");
+      throw new IllegalArgumentException(
+          "mesh dp=" + dp + ",tp=" + tp + ": sizes must be at least 1");
     }
   }
 
@@ -22,8 +23,8 @@ public record Layout(int dp, int tp) {
   public static Layout parse(String text) {
     int dp = 1;
     int tp = 1;
-    for (String part : text.split(",")) {
-      String[] pair = part.split("=");
+    for (String part : text.split(",", -1)) {
+      String[] pair = part.split("=", -1);
       int size;
       try {
         size = pair.length == 2 ? Integer.parseInt(pair[1].trim()) : 0;

@@ -42,14 +42,12 @@ public final class TextBatches {
     long[] inputs = new long[(to - from) * seq];
     long[] targets = new long[inputs.length];
     for (int row = from; row < to; row++) {
-      int start =
-          (int) positions.below((long) step * config.batch() + row, text.length - seq);
+      int start = (int) positions.below((long) step * config.batch() + row, text.length - seq);
       for (int i = 0; i < seq; i++) {
         inputs[(row - from) * seq + i] = text[start + i] & 0xff;
         targets[(row - from) * seq + i] = text[start + i + 1] & 0xff;
       }
     }
-    return new Batch(
-        Tensor.of(inputs, to - from, seq), Tensor.of(targets, to - from, seq));
+    return new Batch(Tensor.of(inputs, to - from, seq), Tensor.of(targets, to - from, seq));
   }
 }
