@@ -4,6 +4,7 @@ import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.CompareLoops;
+import dev.weft.tensor.cpu.CopyKernels;
 import dev.weft.tensor.cpu.Elementwise;
 import dev.weft.tensor.cpu.Loops;
 import dev.weft.tensor.cpu.MoreLoops;
@@ -74,19 +75,21 @@ public final class Compare {
       Op.function(
               "masked_fill",
               (in, a) -> {
-                Check.bool("masked_fill", "mask", in[1]);
-                Number v = Pointwise.number("masked_fill", a);
-                if (Promotion.isFloating(v) && !in[0].dtype().isFloatingPoint()) {
-                  throw Check.bad(
-                      "masked_fill",
-                      "value " + v + " is not an integer and the tensor is " + in[0].dtype());
-                }
+                checkFill("masked_fill", in, a);
                 return TensorSpec.one(Check.broadcast("masked_fill", in), in[0].dtype());
               },
-              (in, out, a) -> Elementwise.run(MoreLoops.MASKED_FILL, out[0].dtype(), in, out[0], a))
+              (in, out, a) -> CopyKernels.maskedFill(in[0], in[1], out[0], a.get(0, Number.class)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary((ctx, g) -> Grads.reduce(ctx, 0, maskedFill(g, ctx.input(1), 0))));
+
+  static void checkFill(String op, Tensor[] in, Attrs a) {
+    Check.bool(op, "mask", in[1]);
+    Number v = Pointwise.number(op, a);
+    if (Promotion.isFloating(v) && !in[0].dtype().isFloatingPoint()) {
+      throw Check.bad(op, "value " + v + " is not an integer and the tensor is " + in[0].dtype());
+    }
+  }
 
   /** a == b. */
   public static Tensor eq(Tensor a, Tensor b) {

@@ -195,6 +195,9 @@ public final class Reductions {
     return Op.function(
             name,
             (in, a) -> {
+              if (in[0].dtype() == DType.BOOL) {
+                throw Check.bad(name, "input is bool; expected numbers");
+              }
               notEmpty(name, in[0], a);
               return TensorSpec.one(reducedShape(name, in[0], a), DType.INT64);
             },
@@ -208,7 +211,11 @@ public final class Reductions {
   private static Op logic(String name, boolean all) {
     return Op.function(
             name,
-            (in, a) -> TensorSpec.one(reducedShape(name, in[0], a), DType.BOOL),
+            (in, a) ->
+                // PyTorch keeps uint8, the bool of its early versions.
+                TensorSpec.one(
+                    reducedShape(name, in[0], a),
+                    in[0].dtype() == DType.UINT8 ? DType.UINT8 : DType.BOOL),
             (in, out, a) -> ReduceKernels.logic(in[0], out[0], dims(in[0], a), all))
         .notDifferentiable();
   }
