@@ -131,7 +131,7 @@ public final class GptDemo {
             s.gradNorm(),
             rate);
     if (options.live()) {
-      out.print("\r" + line);
+      out.print(line + "  \r"); // a line to be overwritten
       out.flush();
     } else if ((step + 1) % 5 == 0 || step == 0) {
       out.println(line);
