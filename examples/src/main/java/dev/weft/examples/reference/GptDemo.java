@@ -27,7 +27,7 @@ public final class GptDemo {
     /** As arguments of {@link GptDemo#main}. */
     public String[] toArguments() {
       return new String[] {
-        "dp=" + layout.dp() + ",tp=" + layout.tp(),
+        layout.toString(),
         String.valueOf(steps),
         String.valueOf(check),
         text == null ? "" : text.toString(),
