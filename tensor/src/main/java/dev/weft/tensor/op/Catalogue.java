@@ -12,6 +12,7 @@ public final class Catalogue {
           Casts.class,
           Compare.class,
           Creation.class,
+          Extrema.class,
           Indexing.class,
           InPlace.class,
           Joins.class,
@@ -22,6 +23,7 @@ public final class Catalogue {
           Random.class,
           Reductions.class,
           Softmaxes.class,
+          Statistics.class,
           Unary.class,
           Updates.class,
           Views.class);
