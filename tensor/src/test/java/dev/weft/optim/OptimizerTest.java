@@ -8,6 +8,7 @@ import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.memory.HostMemory;
+import dev.weft.tensor.memory.LiveBytes;
 import dev.weft.tensor.op.Casts;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -83,7 +84,7 @@ class OptimizerTest {
   void stateBelongsToTheOptimiserAndEndsWithIt() {
     Tensor p = parameter(DType.FLOAT32, 1, 2, 3);
     AdamW adam = AdamW.over(List.of(p)).build();
-    long before = HostMemory.liveBytes();
+    long before = LiveBytes.settled();
     for (int i = 0; i < 3; i++) {
       try (TensorScope scope = TensorScope.open()) {
         p.mul(2).sum().backward();
