@@ -19,6 +19,7 @@ public final class Catalogue {
           Losses.class,
           MatMul.class,
           Norms.class,
+          Ordering.class,
           Pointwise.class,
           Random.class,
           Reductions.class,

@@ -105,6 +105,8 @@ class ForwardTest {
     unary("reciprocal", Unary::reciprocal);
     unary("erf", Unary::erf);
     unary("floor", Unary::floor);
+    unary("ceil", Unary::ceil);
+    unary("round", Unary::round);
     unary("isnan", Unary::isNan);
     unary("logical_not", Compare::logicalNot);
     unary("sigmoid", Activations::sigmoid);
@@ -178,6 +180,12 @@ class ForwardTest {
     op("stack", (t, a) -> Joins.stack(Arrays.asList(t), a.whole("dim")));
     op("tril", (t, a) -> Indexing.tril(t[0], a.whole("diagonal")));
     op("triu", (t, a) -> Indexing.triu(t[0], a.whole("diagonal")));
+    op("flip", (t, a) -> Ordering.flip(t[0], a.ints("dims")));
+    op("roll", (t, a) -> Ordering.roll(t[0], a.ints("args")[0], a.ints("args")[1]));
+    op("repeat", (t, a) -> Ordering.repeat(t[0], a.longs("repeats")));
+    OPS.put("sort", (t, a) -> List.of(Ordering.sort(t[0], a.whole("dim"), a.flag("descending"))));
+    OPS.put("topk", (t, a) -> List.of(Ordering.topk(t[0], a.whole("k"), a.whole("dim"), true)));
+    binary("index", Indexing::index);
     binary("embedding", Indexing::embedding);
     op("index_select", (t, a) -> Indexing.indexSelect(t[0], a.whole("dim"), t[1]));
     op("gather", (t, a) -> Indexing.gather(t[0], a.whole("dim"), t[1]));

@@ -112,6 +112,8 @@ class GradientTest {
     unary("abs", Unary::abs, a);
     unary("sign", Unary::sign, a);
     unary("floor", Unary::floor, a);
+    unary("ceil", Unary::ceil, a);
+    unary("round", Unary::round, a);
     unary("square", Unary::square, a);
     unary("exp", Unary::exp, a);
     unary("log", Unary::log, b);
@@ -192,6 +194,13 @@ class GradientTest {
       add("softmax" + d, t -> Softmaxes.softmax(t[0], d), a);
       add("log_softmax" + d, t -> Softmaxes.logSoftmax(t[0], d), a);
     }
+    for (int d : new int[] {0, -1}) {
+      add("sort" + d, t -> Ordering.sort(t[0], d, true)[0], a);
+      add("topk" + d, t -> Ordering.topk(t[0], 2, d, false)[0], a);
+      add("roll" + d, t -> Ordering.roll(t[0], 1, d), a);
+    }
+    add("flip", t -> Ordering.flip(t[0], 0, 2), a);
+    add("repeat", t -> Ordering.repeat(t[0], 2, 1, 3), values(2, 3));
     add("sum_to_size", t -> Reductions.sumToSize(t[0], 3, 1), a);
   }
 
@@ -314,6 +323,7 @@ class GradientTest {
         t -> Indexing.indexSelect(t[0], -1, t[1]),
         table,
         longs(new long[] {3}, 2, 0, 2));
+    add("index", t -> Indexing.index(t[0], t[1]), table, longs(new long[] {2, 2}, 4, 0, 4, 1));
     add(
         "gather",
         t -> Indexing.gather(t[0], 1, t[1]),
