@@ -8,6 +8,7 @@ import dev.weft.nn.Embedding;
 import dev.weft.nn.Linear;
 import dev.weft.nn.Module;
 import dev.weft.tensor.Tensor;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -147,8 +148,18 @@ public final class Styles {
       Module root, String path, String name, DeviceMesh mesh, Placement placement) {
     String full = path.isEmpty() ? name : path + "." + name;
     Tensor value = root.parameter(full);
-    if (value instanceof DTensor) {
-      return; // tied to a parameter that has been placed
+    if (value instanceof DTensor before) {
+      if (!before.placements().equals(List.of(placement))) {
+        throw new IllegalArgumentException(
+            "parameter '"
+                + full
+                + "' is tied to one that is placed as "
+                + before.placements()
+                + "; it cannot be placed as "
+                + placement
+                + ", too");
+      }
+      return;
     }
     Tensor unused =
         root.replaceParameter(full, DTensor.distributeTensor(value.detach(), mesh, placement));
