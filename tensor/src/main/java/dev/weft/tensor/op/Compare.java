@@ -180,4 +180,19 @@ public final class Compare {
   public static Tensor maskedFill(Tensor x, Tensor mask, Number value) {
     return Dispatcher.call(MASKED_FILL, Attrs.of(value), x, mask);
   }
+
+  /** Whether shapes and all values are equal; NaN is not equal to itself. Reads the data. */
+  public static boolean equal(Tensor a, Tensor b) {
+    Check.sameDType("equal", a, b);
+    return java.util.Arrays.equals(a.shape(), b.shape())
+        && Reductions.all(eq(a, b), new int[0], false).item() != 0;
+  }
+
+  /** Whether |a - b| &lt;= atol + rtol |b| everywhere. Reads the data. */
+  public static boolean allClose(Tensor a, Tensor b, double rtol, double atol) {
+    Check.sameDType("allclose", a, b);
+    Tensor bound = Pointwise.add(Pointwise.mul(Unary.abs(b), rtol), atol);
+    Tensor close = logicalOr(le(Unary.abs(Pointwise.sub(a, b)), bound), eq(a, b));
+    return Reductions.all(close, new int[0], false).item() != 0;
+  }
 }
