@@ -21,14 +21,17 @@ final class Cost {
       Placement b = to.get(m);
       if (b instanceof Partial p
           && !a.equals(b)
-          && (!a.isReplicate() || p.op() == Partial.Op.PRODUCT)) {
+          && (!a.isReplicate() || p.op() == Partial.Op.PRODUCT || p.op() == Partial.Op.NORM)) {
         return Double.POSITIVE_INFINITY;
       }
     }
     double total = 0;
     int[] mesh = from.mesh().shape();
     for (Plan.Step s : Redistribution.plan(from, to).steps()) {
-      int n = mesh[s.meshDim()];
+      int n = 1;
+      for (int m : s.meshDims()) {
+        n *= mesh[m];
+      }
       if (!s.action().isCollective() || n == 1) {
         // Prefers leaving things as they are to cutting them for nothing.
         total += 1e-3;
@@ -38,5 +41,12 @@ final class Cost {
       total += BASE + hops * HOP + s.bytes() / BYTES_PER_US;
     }
     return total;
+  }
+
+  /** The cost of the collectives that a row issues by itself along one mesh dimension. */
+  static double inside(Sharding.Row row, int n) {
+    return n == 1
+        ? 0
+        : row.collectives() * (BASE + (n - 1) * HOP) + row.bytes() / BYTES_PER_US;
   }
 }

@@ -64,6 +64,10 @@ final class Propagation {
     Sharding.Rule rule = Rules.find(op, inputs);
     TensorSpec[] outputs = Rules.outputs(op, attrs, tensors);
     Sharding.Call call = new Sharding.Call(op, attrs, inputs, outputs);
+    Sharding.Layouts fixed = rule.layouts(call);
+    if (fixed != null) {
+      return decision(call, rule, fixed.inputs(), fixed.outputs());
+    }
     List<Sharding.Row> rows = new ArrayList<>(rule.rows(call));
     List<Placement> allIn = replicated(inputs.size());
     Sharding.Row replicate = new Sharding.Row(replicated(outputs.length), allIn);
@@ -72,20 +76,34 @@ final class Propagation {
     }
     DeviceMesh mesh = inputs.get(0).mesh();
     Combination best = new Search(call, rows, mesh, op.form() == Op.Form.IN_PLACE).best();
+    List<List<Placement>> in = new ArrayList<>();
+    for (int i = 0; i < inputs.size(); i++) {
+      in.add(best.input(i));
+    }
+    List<List<Placement>> out = new ArrayList<>();
+    for (int o = 0; o < outputs.length; o++) {
+      out.add(best.output(o));
+    }
+    return decision(call, rule, in, out);
+  }
+
+  private static Decision decision(
+      Sharding.Call call,
+      Sharding.Rule rule,
+      List<List<Placement>> inputs,
+      List<List<Placement>> outputs) {
     List<DTensorSpec> in = new ArrayList<>();
     for (int i = 0; i < inputs.size(); i++) {
-      in.add(inputs.get(i).with(best.input(i)));
+      in.add(call.inputs().get(i).with(inputs.get(i)));
     }
+    DeviceMesh mesh = call.inputs().get(0).mesh();
     List<DTensorSpec> out = new ArrayList<>();
-    for (int o = 0; o < outputs.length; o++) {
-      out.add(DTensorSpec.of(mesh, best.output(o), outputs[o].shape(), outputs[o].dtype()));
+    for (int o = 0; o < outputs.size(); o++) {
+      TensorSpec spec = call.outputs()[o];
+      out.add(DTensorSpec.of(mesh, outputs.get(o), spec.shape(), spec.dtype()));
     }
     return new Decision(
-        List.copyOf(in),
-        List.copyOf(out),
-        rule.localAttrs(call, in, out),
-        rule.localCall(call),
-        call);
+        List.copyOf(in), List.copyOf(out), rule.localAttrs(call, in, out), rule.localCall(call), call);
   }
 
   private static List<Placement> replicated(int n) {
@@ -166,6 +184,9 @@ final class Propagation {
 
     private double cost(Combination c) {
       double total = 0;
+      for (int m = 0; m < meshShape.length; m++) {
+        total += Cost.inside(c.rows().get(m), meshShape[m]);
+      }
       for (int i = 0; i < call.inputs().size(); i++) {
         DTensorSpec now = call.inputs().get(i);
         List<Placement> wanted = c.input(i);
@@ -212,13 +233,13 @@ final class Propagation {
     }
 
     private static boolean mixes(List<Placement> placements) {
-      Partial.Op seen = null;
+      Partial seen = null;
       for (Placement p : placements) {
         if (p instanceof Partial q) {
-          if (seen != null && seen != q.op() && !(seen.isLinear() && q.op().isLinear())) {
+          if (seen != null && !seen.mixesWith(q)) {
             return false;
           }
-          seen = q.op();
+          seen = q;
         }
       }
       return true;

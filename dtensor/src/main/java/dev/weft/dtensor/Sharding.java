@@ -39,19 +39,50 @@ public final class Sharding {
    *
    * @param outputs one for each result
    * @param inputs one for each input
+   * @param collectives how many collectives the local call issues by itself
+   * @param bytes what those move
    */
-  public record Row(List<Placement> outputs, List<Placement> inputs) {
+  public record Row(
+      List<Placement> outputs, List<Placement> inputs, int collectives, long bytes) {
+    /** A row whose local call does not communicate. */
+    public Row(List<Placement> outputs, List<Placement> inputs) {
+      this(outputs, inputs, 0, 0);
+    }
+
     /** A row of one result. */
     public static Row of(Placement output, Placement... inputs) {
       return new Row(List.of(output), List.of(inputs));
     }
+
+    /** The same with the communication that its local call needs. */
+    public Row communicating(int times, long moved) {
+      return new Row(outputs, inputs, times, moved);
+    }
   }
+
+  /**
+   * Placements on the whole mesh.
+   *
+   * @param inputs for each input, one for each mesh dimension
+   * @param outputs for each result, one for each mesh dimension
+   */
+  public record Layouts(List<List<Placement>> inputs, List<List<Placement>> outputs) {}
 
   /** The rule of an operator. */
   @FunctionalInterface
   public interface Rule {
     /** All ways; everything replicated need not be among them, it is always possible. */
     List<Row> rows(Call call);
+
+    /**
+     * The only way to run, where there is no choice or where mesh dimensions depend on each other;
+     * null to choose among the rows.
+     *
+     * @throws IllegalArgumentException if the operator cannot run on its inputs as they lie
+     */
+    default @Nullable Layouts layouts(Call call) {
+      return null;
+    }
 
     /** The arguments for the local call; by default the same. */
     default Attrs localAttrs(Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs) {

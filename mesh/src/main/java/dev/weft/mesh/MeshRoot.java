@@ -47,6 +47,15 @@ final class MeshRoot {
     return flattened.get(name);
   }
 
+  synchronized boolean isFlattened(MeshDim dim) {
+    return flattened.values().stream().anyMatch(d -> d.sameLayout(dim));
+  }
+
+  /** Whether the mesh holds every rank. */
+  boolean isWorld() {
+    return ranks.length == Distributed.worldSize();
+  }
+
   synchronized Iterable<String> flattenedNames() {
     return java.util.List.copyOf(flattened.keySet());
   }
