@@ -48,7 +48,8 @@ final class DTensorKind implements TensorKind {
     }
     Tensor[] wrapped = new Tensor[results.length];
     for (int i = 0; i < results.length; i++) {
-      wrapped[i] = new DTensor(decision.outputs().get(i), (StridedTensor) results[i]);
+      DTensor produced = new DTensor(decision.outputs().get(i), (StridedTensor) results[i]);
+      wrapped[i] = produced.redistributeTo(decision.settled().get(i));
     }
     return wrapped;
   }

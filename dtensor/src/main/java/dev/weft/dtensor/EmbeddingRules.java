@@ -30,7 +30,6 @@ final class EmbeddingRules {
       }
       rows.add(Sharding.Row.of(new Shard(n), new Shard(1), Replicate.INSTANCE));
       rows.add(Sharding.Row.of(Partial.SUM, new Shard(0), Replicate.INSTANCE));
-      rows.add(Sharding.Row.of(Partial.SUM, Partial.SUM, Replicate.INSTANCE));
       return rows;
     }
 

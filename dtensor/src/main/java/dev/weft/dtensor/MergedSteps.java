@@ -33,6 +33,9 @@ final class MergedSteps {
       if (merged == null) {
         out.add(steps.get(i));
       } else {
+        if (merged.from().equals(Partial.SUM)) {
+          out.addAll(asSums(steps.subList(i, end)));
+        }
         out.add(merged);
       }
       for (int k = i; k < end; k++) {
@@ -54,11 +57,31 @@ final class MergedSteps {
     while (kind
         && end < steps.size()
         && steps.get(end).action() == first.action()
-        && steps.get(end).from().equals(first.from())
+        && sameOrLinear(steps.get(end).from(), first.from())
         && steps.get(end).to().equals(first.to())) {
       end++;
     }
     return end;
+  }
+
+  private static boolean sameOrLinear(Placement a, Placement b) {
+    return a.equals(b)
+        || (a instanceof Partial p
+            && b instanceof Partial q
+            && p.op().isLinear()
+            && q.op().isLinear());
+  }
+
+  /** Averages become sums of what is divided by the number of ranks. */
+  private static List<Plan.Step> asSums(List<Plan.Step> steps) {
+    List<Plan.Step> out = new ArrayList<>();
+    for (Plan.Step s : steps) {
+      if (!s.from().equals(Partial.SUM)) {
+        out.add(
+            new Plan.Step(s.meshDims(), s.from(), Partial.SUM, Plan.Action.SPLIT_VALUE, 0));
+      }
+    }
+    return out;
   }
 
   private static Plan.@org.jspecify.annotations.Nullable Step merge(
@@ -71,6 +94,10 @@ final class MergedSteps {
       return null;
     }
     Plan.Step first = steps.get(0);
+    boolean mixed = steps.stream().anyMatch(s -> !s.from().equals(first.from()));
+    if (mixed && !spec.dtype().isFloatingPoint()) {
+      return null;
+    }
     int[] sizes = dims.stream().mapToInt(mesh::size).toArray();
     List<Placement> without = new ArrayList<>(now);
     dims.forEach(m -> without.set(m, Replicate.INSTANCE));
@@ -93,6 +120,11 @@ final class MergedSteps {
     long apart = steps.stream().mapToLong(Plan.Step::bytes).sum();
     return bytes > apart && !mesh.isFlattened(array)
         ? null
-        : new Plan.Step(List.copyOf(dims), first.from(), first.to(), first.action(), bytes);
+        : new Plan.Step(
+            List.copyOf(dims),
+            mixed ? Partial.SUM : first.from(),
+            first.to(),
+            first.action(),
+            bytes);
   }
 }

@@ -12,32 +12,27 @@ final class NeuralRules {
 
   static void addTo(Map<String, Sharding.Rule> rules) {
     for (String op : List.of("softmax", "log_softmax")) {
-      rules.put(op, call -> alongOthers(call, call.attrs().intAt(0), false));
+      rules.put(
+          op, FollowRules.settling(call -> FollowRules.but(call.ndim(0), call.attrs().intAt(0))));
     }
     for (String op : List.of("softmax_backward", "log_softmax_backward")) {
-      rules.put(op, call -> alongOthers(call, call.attrs().intAt(0), true));
+      put(rules, op, call -> alongOthers(call, call.attrs().intAt(0), true));
     }
     for (String op : List.of("rms_norm", "layer_norm")) {
-      rules.put(op, call -> norm(call, 1, false));
+      put(rules, op, call -> norm(call, 1, false));
     }
     for (String op : List.of("rms_norm_backward", "layer_norm_backward")) {
-      rules.put(op, call -> norm(call, 2, true));
+      put(rules, op, call -> norm(call, 2, true));
     }
     for (String op : List.of("rms_norm_weight_backward", "layer_norm_weight_backward")) {
-      rules.put(op, NeuralRules::normWeight);
+      put(rules, op, NeuralRules::normWeight);
     }
-    for (String op : List.of("cross_entropy", "nll_loss")) {
-      rules.put(op, NeuralRules::loss);
-    }
-    for (String op : List.of("cross_entropy_backward", "nll_loss_backward")) {
-      rules.put(op, NeuralRules::lossBackward);
-    }
-    for (String op : List.of("tril", "triu")) {
-      rules.put(op, NeuralRules::triangle);
-    }
-    rules.put("rope", NeuralRules::rope);
-    rules.put("embedding", new EmbeddingRules.Forward());
-    rules.put("embedding_backward", new EmbeddingRules.Backward());
+    put(rules, "rope", NeuralRules::rope);
+    LossRules.addTo(rules);
+  }
+
+  private static void put(Map<String, Sharding.Rule> rules, String op, Sharding.Rule rule) {
+    rules.put(op, FollowRules.following(rule));
   }
 
   /** All inputs alike; one dimension whole. */
@@ -92,46 +87,6 @@ final class NeuralRules {
       rows.add(Sharding.Row.of(Partial.SUM, new Shard(d), new Shard(d)));
     }
     addLinearFirst(call, rows);
-    return rows;
-  }
-
-  /** Input [N, C, ...], target [N, ...]; the classes are whole. A sum may be left outstanding. */
-  private static List<Sharding.Row> loss(Sharding.Call call) {
-    List<Sharding.Row> rows = new ArrayList<>();
-    String reduction = call.attrs().get(0, String.class);
-    if (call.ndim(0) == 1 || reduction.equals("mean")) {
-      return rows; // a mean over unequal parts is not the mean of means
-    }
-    for (int d = 0; d < call.ndim(1); d++) {
-      Placement out = reduction.equals("sum") ? Partial.SUM : new Shard(d);
-      rows.add(Sharding.Row.of(out, new Shard(d == 0 ? 0 : d + 1), new Shard(d)));
-    }
-    return rows;
-  }
-
-  /** Gradient, input, target. */
-  private static List<Sharding.Row> lossBackward(Sharding.Call call) {
-    List<Sharding.Row> rows = new ArrayList<>();
-    String reduction = call.attrs().get(0, String.class);
-    if (call.ndim(1) > 1 && !reduction.equals("mean")) {
-      for (int d = 0; d < call.ndim(2); d++) {
-        Placement in = new Shard(d == 0 ? 0 : d + 1);
-        Placement gradient = reduction.equals("sum") ? Replicate.INSTANCE : new Shard(d);
-        rows.add(Sharding.Row.of(in, gradient, in, new Shard(d)));
-      }
-    }
-    addLinearFirst(call, rows);
-    return rows;
-  }
-
-  private static List<Sharding.Row> triangle(Sharding.Call call) {
-    List<Sharding.Row> rows = new ArrayList<>();
-    for (int d = 0; d < call.ndim(0) - 2; d++) {
-      rows.add(Sharding.Row.of(new Shard(d), new Shard(d)));
-    }
-    for (Placement p : PointwiseRules.linear()) {
-      rows.add(Sharding.Row.of(p, p));
-    }
     return rows;
   }
 

@@ -4,6 +4,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.op.Attrs;
 import dev.weft.tensor.op.Op;
+import java.util.Collections;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -39,14 +40,20 @@ public final class Sharding {
    *
    * @param outputs one for each result
    * @param inputs one for each input
-   * @param collectives how many collectives the local call issues by itself
+   * @param produced how results lie when the local call is done; where that differs from {@code
+   *     outputs} they are reduced at once
+   * @param collectives how many collectives that, or the local call itself, takes
    * @param bytes what those move
    */
   public record Row(
-      List<Placement> outputs, List<Placement> inputs, int collectives, long bytes) {
-    /** A row whose local call does not communicate. */
+      List<Placement> outputs,
+      List<Placement> inputs,
+      List<Placement> produced,
+      int collectives,
+      long bytes) {
+    /** A row that leaves its results as they are and does not communicate. */
     public Row(List<Placement> outputs, List<Placement> inputs) {
-      this(outputs, inputs, 0, 0);
+      this(outputs, inputs, outputs, 0, 0);
     }
 
     /** A row of one result. */
@@ -56,7 +63,17 @@ public final class Sharding {
 
     /** The same with the communication that its local call needs. */
     public Row communicating(int times, long moved) {
-      return new Row(outputs, inputs, times, moved);
+      return new Row(outputs, inputs, produced, times, moved);
+    }
+
+    /** The same with its results reduced to whole ones at once. */
+    public Row reduced(long resultBytes) {
+      return new Row(
+          Collections.nCopies(outputs.size(), Replicate.INSTANCE),
+          inputs,
+          outputs,
+          outputs.size(),
+          2 * resultBytes);
     }
   }
 
@@ -82,6 +99,19 @@ public final class Sharding {
      */
     default @Nullable Layouts layouts(Call call) {
       return null;
+    }
+
+    /**
+     * True to leave out rows that cut inputs in ways in which none of them lies now: operators then
+     * keep to the cuts that are there.
+     */
+    default boolean followsInputs() {
+      return false;
+    }
+
+    /** True where no rank may be left with an empty part of an input that is cut. */
+    default boolean needsFullParts() {
+      return false;
     }
 
     /** The arguments for the local call; by default the same. */

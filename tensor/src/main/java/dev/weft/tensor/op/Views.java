@@ -20,7 +20,7 @@ public final class Views {
 
   private static final Op VIEW =
       Op.view("view", (x, a) -> view(x, Shapes.reshape(x.shape(), a.longsAt(0))))
-          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> reshape(g, ctx.inputShape(0))));
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> reshapeBack(g, ctx.inputShape(0))));
 
   private static final Op RESHAPE =
       Op.view(
@@ -34,7 +34,7 @@ public final class Views {
                 StridedTensor copy = (StridedTensor) Autograd.noGrad(() -> Casts.copy(x));
                 return copy.withLayout(shape, Shapes.contiguousStrides(shape), 0);
               })
-          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> reshape(g, ctx.inputShape(0))));
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> reshapeBack(g, ctx.inputShape(0))));
 
   private static final Op PERMUTE =
       Op.view(
@@ -210,6 +210,25 @@ public final class Views {
           .gradient(
               Op.Saves.NOTHING,
               Grads.unary((ctx, g) -> Reductions.sumToSize(g, ctx.inputShape(0))));
+
+  private static final Op WHOLE_DIM =
+      Op.view("whole_dim", (x, a) -> x.withLayout(x.shape(), x.strides(), x.offset()))
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> g));
+
+  /**
+   * The tensor itself, or, where it is distributed, with a dimension whole on every rank: pieces
+   * along it are then taken without communication.
+   */
+  private static Tensor wholeAlong(Tensor x, int dim, boolean strict) {
+    return x.kind() == null ? x : Dispatcher.call(WHOLE_DIM, Attrs.of(dim, strict), x);
+  }
+
+  /** The gradient of a reshape: it may be gathered where its layout has no place in the shape. */
+  private static Tensor reshapeBack(Tensor g, long[] shape) {
+    return g.kind() == null
+        ? reshape(g, shape)
+        : Dispatcher.call(RESHAPE, Attrs.of(shape, true), g);
+  }
 
   private static StridedTensor view(StridedTensor x, long[] shape) {
     long @Nullable [] strides = viewStrides(x.shape(), x.strides(), shape);
@@ -476,9 +495,10 @@ public final class Views {
     }
     int d = Check.dim("split", dim, x.ndim());
     long total = x.size(d);
+    Tensor whole = wholeAlong(x, d, false);
     List<Tensor> parts = new ArrayList<>();
     for (long at = 0; at < total || at == 0; at += size) {
-      parts.add(narrow(x, d, at, Math.min(size, total - at)));
+      parts.add(narrow(whole, d, at, Math.min(size, total - at)));
     }
     return parts;
   }
@@ -491,10 +511,11 @@ public final class Views {
           "split",
           "sizes " + Arrays.toString(sizes) + " do not add up to the dimension's " + x.size(d));
     }
+    Tensor whole = wholeAlong(x, d, false);
     List<Tensor> parts = new ArrayList<>();
     long at = 0;
     for (long size : sizes) {
-      parts.add(narrow(x, d, at, size));
+      parts.add(narrow(whole, d, at, size));
       at += size;
     }
     return parts;
@@ -512,9 +533,10 @@ public final class Views {
   /** All positions of a dimension, one after the other. */
   public static List<Tensor> unbind(Tensor x, int dim) {
     int d = Check.dim("unbind", dim, x.ndim());
+    Tensor whole = wholeAlong(x, d, true);
     List<Tensor> parts = new ArrayList<>();
     for (long i = 0; i < x.size(d); i++) {
-      parts.add(select(x, d, i));
+      parts.add(select(whole, d, i));
     }
     return parts;
   }
