@@ -32,8 +32,14 @@ final class OpsRunner implements CaseRunner {
       JsonNode wanted = expected.get("outputs");
       Json.requireEqual("number of outputs", wanted.size(), got.outputs.size());
       for (int k = 0; k < wanted.size(); k++) {
-        Outputs.require(
-            "rank " + r + " output " + k + " ", r, wanted.get(k), got.outputs.get(k));
+        try {
+          Outputs.require(
+              "rank " + r + " output " + k + " ", r, wanted.get(k), got.outputs.get(k));
+        } catch (Outputs.Elsewhere e) {
+          Json.require(
+              Outputs.hasPaid(e, expected.get("comm"), got.log), String.valueOf(e.getMessage()));
+          deviation = "the result stays cut where the reference makes it whole with more traffic";
+        }
         if (wanted.get(k).has("reference")) {
           deviation = "the reference's own result is wrong; Weft's is the dense one";
         } else if (wanted.get(k).has("full_error")) {

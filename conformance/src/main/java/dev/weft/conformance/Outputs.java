@@ -79,10 +79,29 @@ final class Outputs {
     }
     long theirs = DTensorInternals.bytesToReplicate(d.spec().with(recorded));
     long ours = DTensorInternals.bytesToReplicate(d.spec());
-    Json.require(
-        ours <= theirs,
-        at + "placements: got " + d.placements() + " (" + ours + " B from whole), want " + recorded
-            + " (" + theirs + " B)");
+    if (ours > theirs) {
+      throw new Elsewhere(
+          at + "placements: got " + d.placements() + " (" + ours + " B from whole), want " + recorded
+              + " (" + theirs + " B)",
+          ours - theirs);
+    }
+  }
+
+  /** Right values in placements that are further from whole than the recorded ones. */
+  static final class Elsewhere extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    private final long bytes;
+
+    Elsewhere(String message, long bytes) {
+      super(message);
+      this.bytes = bytes;
+    }
+
+    /** How much further. */
+    long bytes() {
+      return bytes;
+    }
   }
 
   /** No more collectives and no more bytes than recorded. */
@@ -94,5 +113,16 @@ final class Outputs {
     Json.require(
         log.bytes(DType.FLOAT32) <= recorded.bytes(),
         at + "bytes: got " + log.bytes(DType.FLOAT32) + " of " + log + ", want " + recorded.bytes() + " of " + comm);
+  }
+
+  /**
+   * Whether leaving a result further from whole has paid: fewer collectives than recorded, or no more
+   * bytes even when it is then made whole.
+   */
+  static boolean hasPaid(Elsewhere e, JsonNode comm, CommLog log) {
+    CommBytes recorded = CommBytes.of(comm, DType.FLOAT32);
+    return log.count() < recorded.count()
+        || (log.count() <= recorded.count()
+            && log.bytes(DType.FLOAT32) + e.bytes() <= recorded.bytes());
   }
 }

@@ -30,14 +30,20 @@ final class ArgExtremumRule implements Sharding.Rule {
   }
 
   @Override
+  public boolean followsInputs() {
+    return true;
+  }
+
+  @Override
   public List<Sharding.Row> rows(Sharding.Call call) {
     boolean[] gone = ReductionRules.reduced(call);
     List<Sharding.Row> rows = new ArrayList<>(ReductionRules.reduce(call, null, Set.of()));
     for (Placement p : Set.copyOf(call.inputs().get(0).placements())) {
+      // Two small collectives; gathering the input would be one, of many more bytes.
       if (p instanceof Shard s && gone[s.dim()]) {
         rows.add(
             Sharding.Row.of(Replicate.INSTANCE, p)
-                .communicating(2, 2 * ReductionRules.resultBytes(call)));
+                .communicating(0, 2 * ReductionRules.resultBytes(call)));
       }
     }
     return rows;

@@ -15,6 +15,7 @@ final class Cost {
   private static final double BYTES_PER_US = 12_500;
   // Packing and unpacking make an all-to-all dearer than an all-gather of the same size.
   private static final double PACKING = 1;
+  private static final double TIE_BREAK = 1e-6;
 
   private Cost() {}
 
@@ -42,7 +43,7 @@ final class Cost {
       }
       if (!s.action().isCollective() || n == 1) {
         // Prefers leaving things as they are to cutting them for nothing.
-        total += 1e-3;
+        total += 1e-4;
         held /= s.action() == Plan.Action.CUT ? n : 1;
         continue;
       }
@@ -82,6 +83,6 @@ final class Cost {
       Placement p = placements.get(m);
       total += p.isPartial() ? 2 * moved : p.isShard() ? moved : 0;
     }
-    return total / BYTES_PER_US;
+    return total * TIE_BREAK / BYTES_PER_US;
   }
 }

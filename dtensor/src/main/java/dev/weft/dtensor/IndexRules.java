@@ -10,7 +10,7 @@ final class IndexRules {
   private IndexRules() {}
 
   static void addTo(Map<String, Sharding.Rule> rules) {
-    rules.put("gather", FollowRules.following(IndexRules::gather));
+    rules.put("gather", IndexRules::gather);
     rules.put("scatter_add", FollowRules.following(IndexRules::scatterAdd));
     rules.put("gather_backward", FollowRules.following(new GatherBackward()));
     rules.put("index_select", FollowRules.following(IndexRules::indexSelect));
@@ -35,9 +35,6 @@ final class IndexRules {
       } else if (call.shape(0)[d] == call.shape(1)[d]) {
         rows.add(Sharding.Row.of(p, p, p));
       }
-    }
-    for (Placement p : PointwiseRules.linear()) {
-      rows.add(Sharding.Row.of(p, p, Replicate.INSTANCE));
     }
     return rows;
   }

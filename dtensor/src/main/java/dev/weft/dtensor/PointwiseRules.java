@@ -61,8 +61,8 @@ final class PointwiseRules {
     }
     rules.put("neg", call -> passing(call, Map.of(Partial.SUM, Partial.SUM, AVG, AVG, MAX, MIN, MIN, MAX)));
     rules.put("relu", call -> passing(call, Map.of(MAX, MAX, MIN, MIN)));
-    rules.put("maximum", call -> passing(call, Map.of(MAX, MAX)));
-    rules.put("minimum", call -> passing(call, Map.of(MIN, MIN)));
+    rules.put("maximum", call -> extremum(call, MAX));
+    rules.put("minimum", call -> extremum(call, MIN));
     rules.put("to", PointwiseRules::cast);
     rules.put("copy_", PointwiseRules::copied);
     rules.put("zero_", PointwiseRules::kept);
@@ -74,17 +74,22 @@ final class PointwiseRules {
     return List.of(Partial.SUM, AVG);
   }
 
-  /** Every dimension of the result in which some input is cut now. */
+  /** Every dimension of the result, where some input is cut at all; strided cuts as they are. */
   static List<Sharding.Row> cuts(Sharding.Call call) {
     long[] out = call.outputs()[0].shape();
     Set<Placement> present = new LinkedHashSet<>();
+    boolean cut = false;
     for (DTensorSpec input : call.inputs()) {
       int lead = out.length - input.shape().length;
       for (Placement p : input.placements()) {
-        if (p.isShard()) {
+        cut |= p.isShard();
+        if (p instanceof StridedShard) {
           present.add(FollowRules.at(p, p.shardDim() + lead));
         }
       }
+    }
+    for (int d = 0; cut && d < out.length; d++) {
+      present.add(new Shard(d));
     }
     List<Sharding.Row> rows = new ArrayList<>();
     for (Placement p : present) {
@@ -115,6 +120,15 @@ final class PointwiseRules {
       Sharding.Call call, Map<? extends Placement, ? extends Placement> reductions) {
     List<Sharding.Row> rows = cuts(call);
     reductions.forEach((in, out) -> rows.add(all(call, in, out)));
+    return rows;
+  }
+
+  /** The extremum of extrema; a whole input may be compared with each contribution. */
+  private static List<Sharding.Row> extremum(Sharding.Call call, Partial p) {
+    List<Sharding.Row> rows = passing(call, Map.of(p, p));
+    for (int i = 0; i < call.inputs().size(); i++) {
+      rows.add(one(call, i, p, p));
+    }
     return rows;
   }
 

@@ -79,7 +79,7 @@ final class Propagation {
     if (!rows.contains(replicate)) {
       rows.add(replicate);
     }
-    Combination best = new Search(call, rows, rule.needsFullParts(), op.form() == Op.Form.IN_PLACE).best();
+    Combination best = new Search(call, rows, rule, op.form() == Op.Form.IN_PLACE).best();
     List<List<Placement>> in = new ArrayList<>();
     for (int i = 0; i < inputs.size(); i++) {
       in.add(best.input(i));
@@ -95,17 +95,11 @@ final class Propagation {
     return decision(call, rule, in, out, produced);
   }
 
-  /** Whether some input lies as a row wants it to be cut, or the row cuts nothing. */
+  /** Whether some input is cut, or the row cuts nothing. */
   private static boolean isPresent(Sharding.Call call, Sharding.Row row) {
-    boolean cuts = false;
-    for (int i = 0; i < row.inputs().size(); i++) {
-      Placement p = row.inputs().get(i);
-      cuts |= p.isShard();
-      if (p.isShard() && call.inputs().get(i).placements().contains(p)) {
-        return true;
-      }
-    }
-    return !cuts;
+    return row.inputs().stream().noneMatch(Placement::isShard)
+        || call.inputs().stream()
+            .anyMatch(i -> i.placements().stream().anyMatch(Placement::isShard));
   }
 
   private static Decision decision(
@@ -167,10 +161,11 @@ final class Propagation {
 
     private final boolean full;
 
-    Search(Sharding.Call call, List<Sharding.Row> rows, boolean full, boolean inPlace) {
+    Search(Sharding.Call call, List<Sharding.Row> rows, Sharding.Rule rule, boolean inPlace) {
       this.call = call;
       this.mesh = call.inputs().get(0).mesh();
-      this.full = full;
+      this.full = rule.needsFullParts();
+      boolean stays = rule.followsInputs() && call.inputs().size() == 1;
       this.meshShape = mesh.shape();
       for (int m = 0; m < meshShape.length; m++) {
         List<Sharding.Row> fitting = new ArrayList<>();
@@ -179,7 +174,10 @@ final class Propagation {
               !inPlace
                   || (row.outputs().get(0).equals(call.inputs().get(0).placements().get(m))
                       && row.inputs().get(0).equals(row.outputs().get(0)));
-          if (keeps) {
+          Placement first = row.inputs().get(0);
+          boolean moves =
+              stays && first.isShard() && !first.equals(call.inputs().get(0).placements().get(m));
+          if (keeps && !moves) {
             fitting.add(row);
           }
         }

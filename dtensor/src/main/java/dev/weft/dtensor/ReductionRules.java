@@ -27,7 +27,7 @@ final class ReductionRules {
   private ReductionRules() {}
 
   static void addTo(Map<String, Sharding.Rule> rules) {
-    rules.put("sum", following(call -> reduce(call, Partial.SUM, Set.of(Partial.SUM, AVG))));
+    rules.put("sum", following(ReductionRules::sum));
     rules.put("mean", following(ReductionRules::mean));
     rules.put("amax", new Extremum(MAX));
     rules.put("amin", new Extremum(MIN));
@@ -126,9 +126,14 @@ final class ReductionRules {
         }
       }
     }
-    for (Placement p : PointwiseRules.linear()) {
-      rows.add(Sharding.Row.of(p, p).reduced(resultBytes(call)));
-    }
+    rows.add(Sharding.Row.of(AVG, AVG));
+    rows.add(Sharding.Row.of(Partial.SUM, Partial.SUM).reduced(resultBytes(call)));
+    return rows;
+  }
+
+  private static List<Sharding.Row> sum(Sharding.Call call) {
+    List<Sharding.Row> rows = reduce(call, Partial.SUM, Set.of(Partial.SUM));
+    rows.add(Sharding.Row.of(AVG, AVG).reduced(resultBytes(call)));
     return rows;
   }
 
@@ -176,6 +181,11 @@ final class ReductionRules {
   /** The largest or smallest; an empty part has none and counts as the worst there is. */
   private record Extremum(Partial outstanding) implements Sharding.Rule {
     @Override
+    public boolean followsInputs() {
+      return true;
+    }
+
+    @Override
     public List<Sharding.Row> rows(Sharding.Call call) {
       return reduce(call, outstanding, Set.of(outstanding));
     }
@@ -210,6 +220,11 @@ final class ReductionRules {
   /** p-norms of parts combine to the p-norm. Attribute 2: p. */
   private static final class Norm implements Sharding.Rule {
     @Override
+    public boolean followsInputs() {
+      return true;
+    }
+
+    @Override
     public List<Sharding.Row> rows(Sharding.Call call) {
       double p = call.attrs().doubleAt(2);
       return reduce(call, p == 0 ? Partial.SUM : Partial.norm(p), Set.of());
@@ -231,6 +246,11 @@ final class ReductionRules {
 
   /** Sums over what broadcasting had added. Attributes: the shape. */
   private static final class SumToSize implements Sharding.Rule {
+    @Override
+    public boolean followsInputs() {
+      return true;
+    }
+
     @Override
     public List<Sharding.Row> rows(Sharding.Call call) {
       int lead = call.ndim(0) - call.outputs()[0].shape().length;

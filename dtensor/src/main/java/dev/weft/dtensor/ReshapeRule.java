@@ -7,9 +7,11 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Another shape of the same elements, without communication. A cut of a dimension makes equal
- * stretches of the flattened group of dimensions that it belongs to; it lives on in the new shape
- * where some dimension, or equal pieces of one, make the same stretches. Attributes: the new shape.
+ * Another shape of the same elements. A cut of a dimension makes equal stretches of the flattened
+ * group of dimensions that it belongs to; it lives on in the new shape where some dimension, or equal
+ * pieces of one, make the same stretches. Else it is gathered; an uneven one is refused, for its
+ * parts have no shape that the user could expect. Attributes: the new shape; a second one, where
+ * present, says that uneven cuts are gathered, too.
  */
 final class ReshapeRule implements Sharding.Rule {
   /**
@@ -42,7 +44,9 @@ final class ReshapeRule implements Sharding.Rule {
       }
       int n = spec.mesh().size(m);
       Optional<Placement> result = map(p, n, from, to, groups, uneven);
-      if (result.isEmpty() && !lenient) {
+      int pieces = p instanceof StridedShard s ? s.pieces() : 1;
+      boolean even = from[p.shardDim()] % ((long) pieces * n) == 0;
+      if (result.isEmpty() && !lenient && !even) {
         throw refused(call, p, m);
       }
       Placement kept = result.isEmpty() ? Replicate.INSTANCE : p;
@@ -52,8 +56,7 @@ final class ReshapeRule implements Sharding.Rule {
         // What the next mesh dimension cuts is this one's part.
         int d = p.shardDim();
         int e = result.get().shardDim();
-        int pieces = p instanceof StridedShard s ? s.pieces() : 1;
-        if (from[d] % ((long) pieces * n) != 0) {
+        if (!even) {
           uneven.add(d);
         }
         from[d] = Layout.length(p, from[d], n, 0);
