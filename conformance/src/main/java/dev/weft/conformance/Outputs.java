@@ -5,7 +5,6 @@ import dev.weft.dtensor.DTensor;
 import dev.weft.dtensor.DTensorInternals;
 import dev.weft.dtensor.DTensorSpec;
 import dev.weft.dtensor.Placement;
-import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.autograd.Autograd;
 import java.util.Arrays;
@@ -41,7 +40,7 @@ final class Outputs {
   }
 
   /** Compares one result on one rank; values first. */
-  static void require(String at, int rank, JsonNode want, Seen got) {
+  static void require(String at, int rank, JsonNode want, Seen got, Traffic traffic) {
     if (want.has("value")) {
       Json.requireEqual(at + "value", want.get("value").asText(), String.valueOf(got.result));
       return;
@@ -52,12 +51,13 @@ final class Outputs {
       JsonTensors.requireClose(at + "full", value, got.whole());
     }
     if (got.result instanceof DTensor d && want.has("placements")) {
-      requirePlaced(at, rank, want, d, got);
+      requirePlaced(at, rank, want, d, got, traffic);
     }
   }
 
   /** Equal placements and local shapes, or others that need no more bytes to become whole. */
-  static void requirePlaced(String at, int rank, JsonNode want, DTensor d, Seen got) {
+  static void requirePlaced(
+      String at, int rank, JsonNode want, DTensor d, Seen got, Traffic traffic) {
     if (want.has("shape")) {
       Json.requireEqual(
           at + "shape", Arrays.toString(Json.longs(want.get("shape"))), Arrays.toString(d.shape()));
@@ -79,50 +79,6 @@ final class Outputs {
     }
     long theirs = DTensorInternals.bytesToReplicate(d.spec().with(recorded));
     long ours = DTensorInternals.bytesToReplicate(d.spec());
-    if (ours > theirs) {
-      throw new Elsewhere(
-          at + "placements: got " + d.placements() + " (" + ours + " B from whole), want " + recorded
-              + " (" + theirs + " B)",
-          ours - theirs);
-    }
-  }
-
-  /** Right values in placements that are further from whole than the recorded ones. */
-  static final class Elsewhere extends RuntimeException {
-    private static final long serialVersionUID = 1;
-
-    private final long bytes;
-
-    Elsewhere(String message, long bytes) {
-      super(message);
-      this.bytes = bytes;
-    }
-
-    /** How much further. */
-    long bytes() {
-      return bytes;
-    }
-  }
-
-  /** No more collectives and no more bytes than recorded. */
-  static void requireNoMore(String at, JsonNode comm, CommLog log) {
-    CommBytes recorded = CommBytes.of(comm, DType.FLOAT32);
-    Json.require(
-        log.count() <= recorded.count(),
-        at + "collectives: got " + log + ", want no more than " + comm);
-    Json.require(
-        log.bytes(DType.FLOAT32) <= recorded.bytes(),
-        at + "bytes: got " + log.bytes(DType.FLOAT32) + " of " + log + ", want " + recorded.bytes() + " of " + comm);
-  }
-
-  /**
-   * Whether leaving a result further from whole has paid: fewer collectives than recorded, or no more
-   * bytes even when it is then made whole.
-   */
-  static boolean hasPaid(Elsewhere e, JsonNode comm, CommLog log) {
-    CommBytes recorded = CommBytes.of(comm, DType.FLOAT32);
-    return log.count() < recorded.count()
-        || (log.count() <= recorded.count()
-            && log.bytes(DType.FLOAT32) + e.bytes() <= recorded.bytes());
+    traffic.differs(at + "placements: got " + d.placements() + ", want " + recorded, ours, theirs);
   }
 }

@@ -15,7 +15,8 @@ final class Cost {
   private static final double BYTES_PER_US = 12_500;
   // Packing and unpacking make an all-to-all dearer than an all-gather of the same size.
   private static final double PACKING = 1;
-  private static final double TIE_BREAK = 1e-6;
+  // What a result still costs to be made whole counts for a part: it may never have to be.
+  private static final double LATER = 0.2;
 
   private Cost() {}
 
@@ -74,15 +75,19 @@ final class Cost {
         : row.collectives() * (BASE + (n - 1) * HOP) + row.bytes() / BYTES_PER_US;
   }
 
-  /** The bytes between a result and its whole value, as time; no latencies. */
+  /** The bytes between a result and its whole value, padding included, as time; no latencies. */
   static double toWhole(TensorSpec result, List<Placement> placements, int[] mesh) {
     double held = (double) Shapes.numel(result.shape()) * result.dtype().byteSize();
     double total = 0;
     for (int m = 0; m < mesh.length; m++) {
       double moved = held * (mesh[m] - 1) / mesh[m];
       Placement p = placements.get(m);
+      if (p.isShard()) {
+        long size = result.shape()[p.shardDim()];
+        moved *= size == 0 ? 0 : (double) Layout.chunk(size, mesh[m]) * mesh[m] / size;
+      }
       total += p.isPartial() ? 2 * moved : p.isShard() ? moved : 0;
     }
-    return total * TIE_BREAK / BYTES_PER_US;
+    return total * LATER / BYTES_PER_US;
   }
 }

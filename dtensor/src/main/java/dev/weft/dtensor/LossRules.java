@@ -2,6 +2,7 @@ package dev.weft.dtensor;
 
 import dev.weft.c10d.ReduceOp;
 import dev.weft.funcol.FunctionalCollectives;
+import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.op.Attrs;
 import dev.weft.tensor.op.Casts;
@@ -50,7 +51,13 @@ final class LossRules {
       String reduction = reduction(call.attrs());
       for (int d = 0; d < call.ndim(1); d++) {
         Placement out = reduction.equals("none") ? new Shard(d) : Partial.SUM;
-        rows.add(Sharding.Row.of(out, ofInput(d), new Shard(d)));
+        Sharding.Row row = Sharding.Row.of(out, ofInput(d), new Shard(d));
+        if (reduction.equals("mean")) {
+          // Where targets are whole they can be counted without asking the other ranks.
+          rows.add(Sharding.Row.of(out, ofInput(d), Replicate.INSTANCE));
+          row = row.communicating(1, 8);
+        }
+        rows.add(row);
       }
       return rows;
     }
@@ -67,10 +74,26 @@ final class LossRules {
       if (!outputs.get(0).hasPartial()) {
         return Dispatcher.callAll(call.op(), call.attrs(), local);
       }
-      Tensor sum = Dispatcher.call(call.op(), call.attrs().with(0, "sum"), local);
       Tensor count = counted(inputs.get(1), local[1], call.attrs().longAt(1));
+      Tensor target = likeInput(inputs.get(0), inputs.get(1), local[1]);
+      Tensor sum =
+          Dispatcher.call(call.op(), call.attrs().with(0, "sum"), local[0], target);
       return new Tensor[] {Pointwise.div(sum, Casts.to(count, sum.dtype()))};
     }
+  }
+
+  /** The part of the targets that belongs to the part of the input. */
+  private static Tensor likeInput(DTensorSpec input, DTensorSpec target, Tensor local) {
+    Tensor part = local;
+    for (int m = 0; m < input.mesh().ndim(); m++) {
+      Placement p = input.placements().get(m);
+      if (p.isShard() && target.placements().get(m).isReplicate()) {
+        Cuts cuts = Cuts.of(new Shard(Math.max(0, p.shardDim() - 1)), input.mesh().size(m));
+        part =
+            Redistribution.cut((StridedTensor) part, cuts, input.mesh().coordinate(m));
+      }
+    }
+    return part;
   }
 
   /** How many targets count on all ranks. */
@@ -94,7 +117,12 @@ final class LossRules {
       if (call.ndim(1) > 1) {
         for (int d = 0; d < call.ndim(2); d++) {
           Placement gradient = reduction.equals("none") ? new Shard(d) : Replicate.INSTANCE;
-          rows.add(Sharding.Row.of(ofInput(d), gradient, ofInput(d), new Shard(d)));
+          Sharding.Row row = Sharding.Row.of(ofInput(d), gradient, ofInput(d), new Shard(d));
+          if (reduction.equals("mean")) {
+            rows.add(Sharding.Row.of(ofInput(d), gradient, ofInput(d), Replicate.INSTANCE));
+            row = row.communicating(1, 8);
+          }
+          rows.add(row);
         }
       }
       for (Placement p : PointwiseRules.linear()) {
@@ -115,14 +143,18 @@ final class LossRules {
 
     private static Tensor[] mean(
         Sharding.Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs, Tensor[] local) {
-      if (inputs.get(2).placements().stream().noneMatch(Placement::isShard)) {
+      if (inputs.get(1).placements().stream().noneMatch(Placement::isShard)) {
         return Dispatcher.callAll(call.op(), call.attrs(), local);
       }
       Tensor count = counted(inputs.get(2), local[2], call.attrs().longAt(1));
       Tensor gradient = Pointwise.div(local[0], Casts.to(count, local[0].dtype()));
       return new Tensor[] {
         Dispatcher.call(
-            call.op(), call.attrs().with(0, "sum"), gradient, local[1], local[2])
+            call.op(),
+            call.attrs().with(0, "sum"),
+            gradient,
+            local[1],
+            likeInput(inputs.get(1), inputs.get(2), local[2]))
       };
     }
   }
