@@ -31,16 +31,24 @@ final class Traffic {
    */
   @Nullable String grade(
       String at, JsonNode comm, CommLog log, Deviations.@Nullable Extra extra) {
-    CommBytes recorded = CommBytes.of(comm, DType.FLOAT32);
+    return grade(at, CommBytes.of(comm, DType.FLOAT32), log, extra);
+  }
+
+  /** The same with what several records add up to. */
+  @Nullable String grade(
+      String at, CommBytes recorded, CommLog log, Deviations.@Nullable Extra extra) {
     int count = log.count();
     long bytes = log.bytes(DType.FLOAT32);
+    boolean unbounded = recorded.bytes() == Long.MAX_VALUE;
     if (count <= recorded.count() && bytes <= recorded.bytes() && further == 0) {
       return null;
     }
-    if (count < recorded.count()) {
+    if (count < recorded.count()
+        && (unbounded
+            || bytes <= recorded.bytes()
+            || bytes + further <= recorded.bytes() + nearer)) {
       return "fewer collectives than recorded, other placements";
     }
-    boolean unbounded = recorded.bytes() == Long.MAX_VALUE;
     if (count == recorded.count()
         && (unbounded || bytes + further <= recorded.bytes() + nearer)) {
       return "no more bytes than recorded once results are whole, other placements";
@@ -58,8 +66,6 @@ final class Traffic {
             + log
             + ", want no more than "
             + recorded
-            + " of "
-            + comm
             + "; "
             + placements);
   }

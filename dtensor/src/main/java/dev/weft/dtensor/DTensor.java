@@ -231,6 +231,12 @@ public final class DTensor extends Tensor {
     return redistributeTo(Collections.nCopies(mesh().ndim(), Replicate.INSTANCE)).toLocal();
   }
 
+  /** The same, with the placements that its gradient has on each rank. */
+  public Tensor fullTensor(List<? extends Placement> gradPlacements) {
+    return redistributeTo(Collections.nCopies(mesh().ndim(), Replicate.INSTANCE))
+        .toLocal(gradPlacements);
+  }
+
   @Override
   public StridedTensor plain() {
     return Autograd.noGrad(() -> (StridedTensor) fullTensor());
