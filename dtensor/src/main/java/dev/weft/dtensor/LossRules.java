@@ -2,10 +2,12 @@ package dev.weft.dtensor;
 
 import dev.weft.c10d.ReduceOp;
 import dev.weft.funcol.FunctionalCollectives;
+import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.op.Attrs;
 import dev.weft.tensor.op.Casts;
+import dev.weft.tensor.op.Creation;
 import dev.weft.tensor.op.Compare;
 import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Pointwise;
@@ -14,6 +16,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.WeakHashMap;
 
 /**
  * Losses over class indices: input [N, C, ...] or [C], target [N, ...] or []. Positions may be cut,
@@ -21,6 +24,13 @@ import java.util.Map;
  * right however they are spread.
  */
 final class LossRules {
+  /** How many targets count, for as long as they are what they were. */
+  private record Count(long count, long ignored, int version) {}
+
+  // Backward asks again what forward has asked: by the part of the targets, which is kept for it.
+  private static final Map<Tensor, Count> COUNTS =
+      Collections.synchronizedMap(new WeakHashMap<>());
+
   private LossRules() {}
 
   static void addTo(Map<String, Sharding.Rule> rules) {
@@ -98,6 +108,18 @@ final class LossRules {
 
   /** How many targets count on all ranks. */
   static Tensor counted(DTensorSpec target, Tensor local, long ignored) {
+    Count known = COUNTS.get(local);
+    if (known != null && known.version == local.version() && known.ignored == ignored) {
+      return Creation.full(known.count, DType.INT64, local.device());
+    }
+    Tensor count = count(target, local, ignored);
+    if (target.placements().stream().anyMatch(Placement::isShard)) {
+      COUNTS.put(local, new Count((long) count.item(), ignored, local.version()));
+    }
+    return count;
+  }
+
+  private static Tensor count(DTensorSpec target, Tensor local, long ignored) {
     Tensor count = Reductions.sum(Compare.ne(local, ignored));
     for (int m = 0; m < target.mesh().ndim(); m++) {
       if (target.placements().get(m).isShard() && target.mesh().size(m) > 1) {
