@@ -38,6 +38,7 @@ final class Runners {
       case "redistribute" -> new RedistributeRunner();
       case "funcol" -> new FuncolRunner();
       case "autograd" -> new AutogradRunner();
+      case "tp" -> new TpRunner();
       case "ops" -> new OpsRunner();
       default -> null;
     };

@@ -18,6 +18,9 @@ final class Cost {
   // What a result still costs to be made whole counts for a part: it may never have to be.
   private static final double LATER = 0.2;
 
+  // An outstanding sum moves twice as many bytes as a cut, and they have to be added up.
+  private static final double SUMMED = 2.5;
+
   private Cost() {}
 
   /** The cost of a plan, infinite where none exists. */
@@ -86,7 +89,7 @@ final class Cost {
         long size = result.shape()[p.shardDim()];
         moved *= size == 0 ? 0 : (double) Layout.chunk(size, mesh[m]) * mesh[m] / size;
       }
-      total += p.isPartial() ? 2 * moved : p.isShard() ? moved : 0;
+      total += p.isPartial() ? SUMMED * moved : p.isShard() ? moved : 0;
     }
     return total * LATER / BYTES_PER_US;
   }

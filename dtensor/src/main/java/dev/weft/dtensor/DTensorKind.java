@@ -28,7 +28,9 @@ final class DTensorKind implements TensorKind {
     DTensor[] tensors = lift(op, inputs);
     List<DTensorSpec> specs = Arrays.stream(tensors).map(DTensor::spec).toList();
     Propagation.Decision decision = Propagation.decide(op, attrs, specs, tensors);
-    boolean keep = Dispatcher.isRecorded() && op.saves().inputs();
+    // Backward formulas often use an input twice.
+    boolean keep =
+        (Dispatcher.isRecorded() && op.saves().inputs()) || Autograd.isInBackward();
     StridedTensor[] locals = new StridedTensor[tensors.length];
     for (int i = 0; i < tensors.length; i++) {
       DTensorSpec wanted = decision.inputs().get(i);

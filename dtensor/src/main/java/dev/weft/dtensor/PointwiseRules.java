@@ -20,13 +20,15 @@ final class PointwiseRules {
     "leaky_relu", "eq", "ne", "lt", "le", "gt", "ge", "eq_scalar", "ne_scalar", "lt_scalar",
     "le_scalar", "gt_scalar", "ge_scalar", "logical_and", "logical_or", "logical_xor",
     "logical_not", "where", "masked_fill", "clone", "add_scalar_", "sub_scalar_", "clamp_",
-    "addcmul_", "addcdiv_", "relu_", "masked_fill_", "adamw_"
+    "addcmul_", "addcdiv_", "relu_", "masked_fill_", "adamw_",
+    // Linear in the gradient, but what comes next is a product, which would need it whole twice.
+    "relu_backward", "leaky_relu_backward", "sigmoid_backward", "tanh_backward", "silu_backward",
+    "gelu_backward"
   };
 
   /** Linear in the first input. */
   private static final String[] LINEAR_FIRST = {
-    "div", "div_", "mul_scalar", "div_scalar", "mul_scalar_", "div_scalar_", "relu_backward",
-    "leaky_relu_backward", "sigmoid_backward", "tanh_backward", "silu_backward", "gelu_backward"
+    "div", "div_", "mul_scalar", "div_scalar", "mul_scalar_", "div_scalar_"
   };
 
   private static final Partial AVG = new Partial(Partial.Op.AVG);
