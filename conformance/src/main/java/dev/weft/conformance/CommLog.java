@@ -66,6 +66,9 @@ final class CommLog implements Interceptor {
 
   @Override
   public String toString() {
-    return entries.stream().map(e -> e.name + "/" + e.ranks + " x " + e.elements).toList().toString();
+    return entries.stream()
+        .map(e -> e.name + "/" + e.ranks + " x " + e.elements)
+        .toList()
+        .toString();
   }
 }

@@ -39,14 +39,21 @@ final class Graphs {
         Tensor logits = MatMul.linear(t.get(0), t.get(1), null);
         String loss = a.has("loss") ? a.get("loss").asText() : "cross_entropy";
         yield (Tensor)
-            OpTable.call(loss, com.fasterxml.jackson.databind.node.JsonNodeFactory.instance.objectNode(), List.of(logits, t.get(2))).get(0);
+            OpTable.call(
+                    loss,
+                    com.fasterxml.jackson.databind.node.JsonNodeFactory.instance.objectNode(),
+                    List.of(logits, t.get(2)))
+                .get(0);
       }
       default -> throw new CaseRunner.Mismatch("unknown graph " + graph);
     };
   }
 
   private static Tensor op(JsonNode a, List<Tensor> t) {
-    JsonNode attrs = a.has("attrs") ? a.get("attrs") : com.fasterxml.jackson.databind.node.JsonNodeFactory.instance.objectNode();
+    JsonNode attrs =
+        a.has("attrs")
+            ? a.get("attrs")
+            : com.fasterxml.jackson.databind.node.JsonNodeFactory.instance.objectNode();
     return (Tensor) OpTable.call(a.get("op").asText(), attrs, t).get(0);
   }
 

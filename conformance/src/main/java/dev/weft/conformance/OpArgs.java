@@ -108,9 +108,7 @@ record OpArgs(JsonNode node) {
   }
 
   double correction() {
-    return has("correction")
-        ? node.get("correction").asDouble()
-        : flag("unbiased", true) ? 1 : 0;
+    return has("correction") ? node.get("correction").asDouble() : flag("unbiased", true) ? 1 : 0;
   }
 
   double ord() {

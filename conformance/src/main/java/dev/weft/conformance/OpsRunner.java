@@ -45,8 +45,7 @@ final class OpsRunner implements CaseRunner {
       }
       if (r == 0) {
         traffic =
-            moved.grade(
-                "", expected.get("comm"), got.log, Deviations.extra("ops", op, meshDims));
+            moved.grade("", expected.get("comm"), got.log, Deviations.extra("ops", op, meshDims));
       }
     }
     deviation = deviation == null ? traffic : deviation;
@@ -85,15 +84,13 @@ final class OpsRunner implements CaseRunner {
   private static List<Tensor> tensors(JsonNode inputs, DeviceMesh mesh) {
     List<Tensor> tensors = new ArrayList<>();
     for (JsonNode d : inputs.get("tensors")) {
-      tensors.add(
-          d.has("plain") ? JsonTensors.read(d.get("plain")) : Specs.tensor(d, mesh));
+      tensors.add(d.has("plain") ? JsonTensors.read(d.get("plain")) : Specs.tensor(d, mesh));
     }
     return tensors;
   }
 
   /** Compares with the operator on whole tensors. */
-  private static void requireDense(
-      JsonNode inputs, String op, List<Ranks.Result<Seen>> results) {
+  private static void requireDense(JsonNode inputs, String op, List<Ranks.Result<Seen>> results) {
     int world = Specs.world(inputs.get("mesh"));
     List<Object> dense =
         Ranks.run(

@@ -46,7 +46,9 @@ final class Outputs {
       return;
     }
     JsonNode value =
-        want.has("reference") ? want.get("reference") : want.get("plain") != null ? want.get("plain") : want.get("full");
+        want.has("reference")
+            ? want.get("reference")
+            : want.get("plain") != null ? want.get("plain") : want.get("full");
     if (value != null) {
       JsonTensors.requireClose(at + "full", value, got.whole());
     }

@@ -56,8 +56,7 @@ final class Specs {
   /** Placements as recorded; a masked partial is a sum of rows that others have zeroed. */
   static List<Placement> placements(JsonNode array) {
     List<Placement> out = new ArrayList<>();
-    array.forEach(
-        p -> out.add(Placements.parse(p.asText().equals("MP") ? "P(sum)" : p.asText())));
+    array.forEach(p -> out.add(Placements.parse(p.asText().equals("MP") ? "P(sum)" : p.asText())));
     return out;
   }
 

@@ -34,7 +34,8 @@ final class TpPlan {
       case "Sequence" -> Styles.sequence();
       case "PrepareInput" -> {
         String[] ends = options.split(",")[0].split("->");
-        Styles.Input input = Styles.prepareInput(Placements.parse(ends[0]), Placements.parse(ends[1]));
+        Styles.Input input =
+            Styles.prepareInput(Placements.parse(ends[0]), Placements.parse(ends[1]));
         yield options.contains("local_output=true") ? input.localOutput(true) : input;
       }
       default -> throw new CaseRunner.Mismatch("unknown style " + text);

@@ -60,7 +60,10 @@ final class TpRunner implements CaseRunner {
     int most = CommBytes.of(expected.get("comm_parallelize"), DType.FLOAT32).count();
     Json.require(
         got.parallelize.count() <= most,
-        "parallelize: got " + got.parallelize + ", want no more than " + expected.get("comm_parallelize"));
+        "parallelize: got "
+            + got.parallelize
+            + ", want no more than "
+            + expected.get("comm_parallelize"));
     CommBytes forward = CommBytes.of(expected.get("comm_forward"), DType.FLOAT32);
     CommBytes backward = CommBytes.of(expected.get("comm_backward"), DType.FLOAT32);
     @Nullable String first = new Traffic().grade("forward ", forward, got.forward, null);
@@ -184,8 +187,7 @@ final class TpRunner implements CaseRunner {
                 .forEach(
                     e -> {
                       Tensor unused =
-                          InPlace.copy(
-                              model.parameter(e.getKey()), JsonTensors.read(e.getValue()));
+                          InPlace.copy(model.parameter(e.getKey()), JsonTensors.read(e.getValue()));
                     }));
     return model;
   }

@@ -29,8 +29,7 @@ final class Traffic {
    * @return why this counts as a deviation, or null where it is no worse in any respect
    * @throws CaseRunner.Mismatch where it is worse
    */
-  @Nullable String grade(
-      String at, JsonNode comm, CommLog log, Deviations.@Nullable Extra extra) {
+  @Nullable String grade(String at, JsonNode comm, CommLog log, Deviations.@Nullable Extra extra) {
     return grade(at, CommBytes.of(comm, DType.FLOAT32), log, extra);
   }
 
@@ -49,8 +48,7 @@ final class Traffic {
             || bytes + further <= recorded.bytes() + nearer)) {
       return "fewer collectives than recorded, other placements";
     }
-    if (count == recorded.count()
-        && (unbounded || bytes + further <= recorded.bytes() + nearer)) {
+    if (count == recorded.count() && (unbounded || bytes + further <= recorded.bytes() + nearer)) {
       return "no more bytes than recorded once results are whole, other placements";
     }
     if (extra != null

@@ -6,8 +6,8 @@ import java.util.List;
 
 /**
  * What a redistribution is estimated to cost, in microseconds: a latency for each collective and
- * each hop, and the bytes over a bandwidth (the usual alpha-beta model). Sizes are means over ranks,
- * without padding. Only the order of such costs matters.
+ * each hop, and the bytes over a bandwidth (the usual alpha-beta model). Sizes are means over
+ * ranks, without padding. Only the order of such costs matters.
  */
 final class Cost {
   private static final double BASE = 6.6;
@@ -52,9 +52,10 @@ final class Cost {
         continue;
       }
       int hops = n - 1;
-      double full = s.action() == Plan.Action.ALL_GATHER || s.action() == Plan.Action.ALL_TO_ALL
-          ? held * n
-          : held;
+      double full =
+          s.action() == Plan.Action.ALL_GATHER || s.action() == Plan.Action.ALL_TO_ALL
+              ? held * n
+              : held;
       double moved = full * hops / n;
       if (s.action() == Plan.Action.ALL_REDUCE) {
         hops *= 2;
@@ -73,9 +74,7 @@ final class Cost {
 
   /** The cost of the collectives that a row issues by itself along one mesh dimension. */
   static double inside(Sharding.Row row, int n) {
-    return n == 1
-        ? 0
-        : row.collectives() * (BASE + (n - 1) * HOP) + row.bytes() / BYTES_PER_US;
+    return n == 1 ? 0 : row.collectives() * (BASE + (n - 1) * HOP) + row.bytes() / BYTES_PER_US;
   }
 
   /** The bytes between a result and its whole value, padding included, as time; no latencies. */

@@ -27,8 +27,7 @@ public final class DTensorInternals {
 
   /** What it takes to make a tensor whole on every rank, in bytes over the groups. */
   public static long bytesToReplicate(DTensorSpec spec) {
-    List<Placement> whole =
-        java.util.Collections.nCopies(spec.mesh().ndim(), Replicate.INSTANCE);
+    List<Placement> whole = java.util.Collections.nCopies(spec.mesh().ndim(), Replicate.INSTANCE);
     return Redistribution.plan(spec, whole).bytes();
   }
 

@@ -29,8 +29,7 @@ final class DTensorKind implements TensorKind {
     List<DTensorSpec> specs = Arrays.stream(tensors).map(DTensor::spec).toList();
     Propagation.Decision decision = Propagation.decide(op, attrs, specs, tensors);
     // Backward formulas often use an input twice.
-    boolean keep =
-        (Dispatcher.isRecorded() && op.saves().inputs()) || Autograd.isInBackward();
+    boolean keep = (Dispatcher.isRecorded() && op.saves().inputs()) || Autograd.isInBackward();
     StridedTensor[] locals = new StridedTensor[tensors.length];
     for (int i = 0; i < tensors.length; i++) {
       DTensorSpec wanted = decision.inputs().get(i);

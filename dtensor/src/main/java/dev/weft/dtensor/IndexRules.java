@@ -18,9 +18,7 @@ final class IndexRules {
     rules.put("embedding", new EmbeddingRules.Forward());
     rules.put("embedding_backward", new EmbeddingRules.Backward());
     for (String op : List.of("tril", "triu")) {
-      rules.put(
-          op,
-          FollowRules.settling(call -> FollowRules.but(call.ndim(0), -1, -2)));
+      rules.put(op, FollowRules.settling(call -> FollowRules.but(call.ndim(0), -1, -2)));
     }
   }
 

@@ -7,8 +7,8 @@ import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.op.Attrs;
 import dev.weft.tensor.op.Casts;
-import dev.weft.tensor.op.Creation;
 import dev.weft.tensor.op.Compare;
+import dev.weft.tensor.op.Creation;
 import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Pointwise;
 import dev.weft.tensor.op.Reductions;
@@ -28,8 +28,7 @@ final class LossRules {
   private record Count(long count, long ignored, int version) {}
 
   // Backward asks again what forward has asked: by the part of the targets, which is kept for it.
-  private static final Map<Tensor, Count> COUNTS =
-      Collections.synchronizedMap(new WeakHashMap<>());
+  private static final Map<Tensor, Count> COUNTS = Collections.synchronizedMap(new WeakHashMap<>());
 
   private LossRules() {}
 
@@ -86,8 +85,7 @@ final class LossRules {
       }
       Tensor count = counted(inputs.get(1), local[1], call.attrs().longAt(1));
       Tensor target = likeInput(inputs.get(0), inputs.get(1), local[1]);
-      Tensor sum =
-          Dispatcher.call(call.op(), call.attrs().with(0, "sum"), local[0], target);
+      Tensor sum = Dispatcher.call(call.op(), call.attrs().with(0, "sum"), local[0], target);
       return new Tensor[] {Pointwise.div(sum, Casts.to(count, sum.dtype()))};
     }
   }
@@ -99,8 +97,7 @@ final class LossRules {
       Placement p = input.placements().get(m);
       if (p.isShard() && target.placements().get(m).isReplicate()) {
         Cuts cuts = Cuts.of(new Shard(Math.max(0, p.shardDim() - 1)), input.mesh().size(m));
-        part =
-            Redistribution.cut((StridedTensor) part, cuts, input.mesh().coordinate(m));
+        part = Redistribution.cut((StridedTensor) part, cuts, input.mesh().coordinate(m));
       }
     }
     return part;
@@ -123,8 +120,7 @@ final class LossRules {
     Tensor count = Reductions.sum(Compare.ne(local, ignored));
     for (int m = 0; m < target.mesh().ndim(); m++) {
       if (target.placements().get(m).isShard() && target.mesh().size(m) > 1) {
-        count =
-            FunctionalCollectives.allReduce(count, ReduceOp.SUM, target.mesh().getGroup(m));
+        count = FunctionalCollectives.allReduce(count, ReduceOp.SUM, target.mesh().getGroup(m));
       }
     }
     return count;

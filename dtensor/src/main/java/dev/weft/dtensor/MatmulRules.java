@@ -19,8 +19,7 @@ final class MatmulRules {
     rules.put(
         "dot",
         FollowRules.full(
-            call ->
-                Einsum.rows(List.of(new int[] {0}, new int[] {0}), List.of(), new int[0])));
+            call -> Einsum.rows(List.of(new int[] {0}, new int[] {0}), List.of(), new int[0])));
   }
 
   /** [..., m, k] by [..., k, n], with PyTorch's shorter forms. */

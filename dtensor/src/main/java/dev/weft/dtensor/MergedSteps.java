@@ -8,8 +8,8 @@ import java.util.List;
 
 /**
  * Consecutive steps of one kind over several mesh dimensions as one collective, where a group that
- * spans them is at hand: a flattened mesh, for which users ask on purpose, or the whole world, where
- * that moves no more bytes. Stateless.
+ * spans them is at hand: a flattened mesh, for which users ask on purpose, or the whole world,
+ * where that moves no more bytes. Stateless.
  */
 final class MergedSteps {
   private MergedSteps() {}
@@ -77,8 +77,7 @@ final class MergedSteps {
     List<Plan.Step> out = new ArrayList<>();
     for (Plan.Step s : steps) {
       if (!s.from().equals(Partial.SUM)) {
-        out.add(
-            new Plan.Step(s.meshDims(), s.from(), Partial.SUM, Plan.Action.SPLIT_VALUE, 0));
+        out.add(new Plan.Step(s.meshDims(), s.from(), Partial.SUM, Plan.Action.SPLIT_VALUE, 0));
       }
     }
     return out;

@@ -117,7 +117,8 @@ final class NeuralRules {
     public List<Sharding.Row> rows(Sharding.Call call) {
       List<Sharding.Row> rows = norm(call, 1, false);
       int lead = call.ndim(0) - call.attrs().longsAt(0).length;
-      long rowsOfX = Shapes.numel(call.shape(0)) / Math.max(1, Shapes.numel(call.attrs().longsAt(0)));
+      long rowsOfX =
+          Shapes.numel(call.shape(0)) / Math.max(1, Shapes.numel(call.attrs().longsAt(0)));
       for (int d = lead; d < call.ndim(0); d++) {
         List<Placement> in = new ArrayList<>(List.of(new Shard(d)));
         if (call.inputs().size() > 1) {
@@ -153,8 +154,7 @@ final class NeuralRules {
       }
       Tensor squares = Reductions.sum(Unary.square(local[0]), dims, true);
       for (int m : along) {
-        squares =
-            FunctionalCollectives.allReduce(squares, ReduceOp.SUM, x.mesh().getGroup(m));
+        squares = FunctionalCollectives.allReduce(squares, ReduceOp.SUM, x.mesh().getGroup(m));
       }
       long count = Shapes.numel(call.attrs().longsAt(0));
       double eps = call.attrs().isNull(1) ? epsilon(x) : call.attrs().doubleAt(1);

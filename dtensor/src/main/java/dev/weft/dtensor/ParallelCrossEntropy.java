@@ -148,17 +148,14 @@ public final class ParallelCrossEntropy {
       Tensor mean =
           Pointwise.div(
               Reductions.sum(shifted, new int[] {dim}, true), (Number) p.logits.shape()[dim]);
-      wanted =
-          Pointwise.add(Pointwise.mul(wanted, 1 - smoothing), Pointwise.mul(mean, smoothing));
+      wanted = Pointwise.add(Pointwise.mul(wanted, 1 - smoothing), Pointwise.mul(mean, smoothing));
     }
     wanted = reduced(wanted, ReduceOp.SUM, group);
     Tensor losses = Views.squeeze(Pointwise.sub(logTotal, wanted), dim);
     Tensor ignored = Compare.eq(p.local, a.longAt(1));
     losses = Compare.maskedFill(losses, ignored, 0);
     Tensor softmax = Pointwise.div(exp, total);
-    return new Tensor[] {
-      result(p, losses, a), new DTensor(p.logits, (StridedTensor) softmax)
-    };
+    return new Tensor[] {result(p, losses, a), new DTensor(p.logits, (StridedTensor) softmax)};
   }
 
   private static Tensor reduced(Tensor t, ReduceOp op, ProcessGroup group) {
@@ -181,8 +178,7 @@ public final class ParallelCrossEntropy {
       return Reductions.sum(shifted, new int[] {p.classDim}, true);
     }
     Own own = Own.of(p);
-    return Compare.maskedFill(
-        Indexing.gather(shifted, p.classDim, own.index), own.elsewhere, 0);
+    return Compare.maskedFill(Indexing.gather(shifted, p.classDim, own.index), own.elsewhere, 0);
   }
 
   private static Tensor result(Parts p, Tensor losses, Attrs a) {

@@ -2,8 +2,8 @@ package dev.weft.dtensor;
 
 /**
  * How a tensor lies along one mesh dimension: cut ({@link Shard}, {@link StridedShard}), whole on
- * every rank ({@link Replicate}) or as contributions that are still to be reduced ({@link Partial}).
- * Immutable.
+ * every rank ({@link Replicate}) or as contributions that are still to be reduced ({@link
+ * Partial}). Immutable.
  */
 public sealed interface Placement permits Shard, StridedShard, Replicate, Partial {
   /** True for a shard. */

@@ -29,7 +29,8 @@ public final class Placements {
   }
 
   /**
-   * Reads {@code R}, {@code S(1)}, {@code SS(0,4)}, {@code P(sum)} or {@code NP(2)}, as placements print.
+   * Reads {@code R}, {@code S(1)}, {@code SS(0,4)}, {@code P(sum)} or {@code NP(2)}, as placements
+   * print.
    *
    * @throws IllegalArgumentException if the text is none of these
    */

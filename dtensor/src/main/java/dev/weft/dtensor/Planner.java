@@ -226,7 +226,8 @@ final class Planner {
       }
     }
     long bytes = Shapes.numel(whole) * elementBytes * (n - 1) / n;
-    return new Plan.Step(List.of(m), from, to, action, action == Plan.Action.ALL_REDUCE ? 2 * bytes : bytes);
+    return new Plan.Step(
+        List.of(m), from, to, action, action == Plan.Action.ALL_REDUCE ? 2 * bytes : bytes);
   }
 
   private static List<Placement> replace(List<Placement> list, int i, Placement p) {

@@ -14,15 +14,69 @@ import java.util.Set;
  */
 final class PointwiseRules {
   private static final String[] NONLINEAR = {
-    "pow", "add_scalar", "sub_scalar", "rsub_scalar", "rdiv_scalar", "pow_scalar", "addcmul",
-    "addcdiv", "lerp", "abs", "sign", "floor", "square", "exp", "log", "log1p", "sqrt", "rsqrt",
-    "reciprocal", "sin", "cos", "erf", "atan2", "clamp", "isnan", "tanh", "sigmoid", "gelu", "silu",
-    "leaky_relu", "eq", "ne", "lt", "le", "gt", "ge", "eq_scalar", "ne_scalar", "lt_scalar",
-    "le_scalar", "gt_scalar", "ge_scalar", "logical_and", "logical_or", "logical_xor",
-    "logical_not", "where", "masked_fill", "clone", "add_scalar_", "sub_scalar_", "clamp_",
-    "addcmul_", "addcdiv_", "relu_", "masked_fill_", "adamw_",
+    "pow",
+    "add_scalar",
+    "sub_scalar",
+    "rsub_scalar",
+    "rdiv_scalar",
+    "pow_scalar",
+    "addcmul",
+    "addcdiv",
+    "lerp",
+    "abs",
+    "sign",
+    "floor",
+    "square",
+    "exp",
+    "log",
+    "log1p",
+    "sqrt",
+    "rsqrt",
+    "reciprocal",
+    "sin",
+    "cos",
+    "erf",
+    "atan2",
+    "clamp",
+    "isnan",
+    "tanh",
+    "sigmoid",
+    "gelu",
+    "silu",
+    "leaky_relu",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq_scalar",
+    "ne_scalar",
+    "lt_scalar",
+    "le_scalar",
+    "gt_scalar",
+    "ge_scalar",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "logical_not",
+    "where",
+    "masked_fill",
+    "clone",
+    "add_scalar_",
+    "sub_scalar_",
+    "clamp_",
+    "addcmul_",
+    "addcdiv_",
+    "relu_",
+    "masked_fill_",
+    "adamw_",
     // Linear in the gradient, but what comes next is a product, which would need it whole twice.
-    "relu_backward", "leaky_relu_backward", "sigmoid_backward", "tanh_backward", "silu_backward",
+    "relu_backward",
+    "leaky_relu_backward",
+    "sigmoid_backward",
+    "tanh_backward",
+    "silu_backward",
     "gelu_backward"
   };
 
@@ -61,7 +115,9 @@ final class PointwiseRules {
             return rows;
           });
     }
-    rules.put("neg", call -> passing(call, Map.of(Partial.SUM, Partial.SUM, AVG, AVG, MAX, MIN, MIN, MAX)));
+    rules.put(
+        "neg",
+        call -> passing(call, Map.of(Partial.SUM, Partial.SUM, AVG, AVG, MAX, MIN, MIN, MAX)));
     rules.put("relu", call -> passing(call, Map.of(MAX, MAX, MIN, MIN)));
     rules.put("maximum", call -> extremum(call, MAX));
     rules.put("minimum", call -> extremum(call, MIN));

@@ -21,7 +21,9 @@ final class Redistribution {
     return MergedSteps.of(plan, spec);
   }
 
-  /** This rank's part under other placements; a collective along the mesh dimensions that change. */
+  /**
+   * This rank's part under other placements; a collective along the mesh dimensions that change.
+   */
   static StridedTensor run(StridedTensor local, DTensorSpec spec, List<Placement> to) {
     Plan plan = plan(spec, to);
     DeviceMesh mesh = spec.mesh();

@@ -8,10 +8,10 @@ import java.util.Optional;
 
 /**
  * Another shape of the same elements. A cut of a dimension makes equal stretches of the flattened
- * group of dimensions that it belongs to; it lives on in the new shape where some dimension, or equal
- * pieces of one, make the same stretches. Else it is gathered; an uneven one is refused, for its
- * parts have no shape that the user could expect. Attributes: the new shape; a second one, where
- * present, says that uneven cuts are gathered, too.
+ * group of dimensions that it belongs to; it lives on in the new shape where some dimension, or
+ * equal pieces of one, make the same stretches. Else it is gathered; an uneven one is refused, for
+ * its parts have no shape that the user could expect. Attributes: the new shape; a second one,
+ * where present, says that uneven cuts are gathered, too.
  */
 final class ReshapeRule implements Sharding.Rule {
   /**
@@ -82,7 +82,12 @@ final class ReshapeRule implements Sharding.Rule {
   }
 
   private static Optional<Placement> map(
-      Placement p, int n, long[] from, long[] to, List<ViewGroups.Group> groups, List<Integer> uneven) {
+      Placement p,
+      int n,
+      long[] from,
+      long[] to,
+      List<ViewGroups.Group> groups,
+      List<Integer> uneven) {
     int d = p.shardDim();
     for (ViewGroups.Group g : groups) {
       if (!g.from().contains(d)) {
@@ -160,8 +165,7 @@ final class ReshapeRule implements Sharding.Rule {
       long pieces = wanted.get().pieces;
       if (pieces % before == 0) {
         long inside = pieces / before;
-        Placement p =
-            inside == 1 ? new Shard(e) : new StridedShard(e, Math.toIntExact(inside));
+        Placement p = inside == 1 ? new Shard(e) : new StridedShard(e, Math.toIntExact(inside));
         if (inside <= to[e] && stretches(p, n, to, dims).equals(wanted)) {
           return Optional.of(p);
         }
@@ -172,8 +176,7 @@ final class ReshapeRule implements Sharding.Rule {
   }
 
   @Override
-  public Attrs localAttrs(
-      Sharding.Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs) {
+  public Attrs localAttrs(Sharding.Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs) {
     return Attrs.of((Object) outputs.get(0).localShape());
   }
 }

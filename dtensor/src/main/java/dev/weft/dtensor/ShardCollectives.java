@@ -59,8 +59,7 @@ final class ShardCollectives {
   /** The reduction of all parts. */
   StridedTensor allReduce(StridedTensor local, Partial p) {
     if (p.op() == Partial.Op.NORM) {
-      Tensor sum =
-          FunctionalCollectives.allReduce(power(local, p), p.op().reduceOp(), group);
+      Tensor sum = FunctionalCollectives.allReduce(power(local, p), p.op().reduceOp(), group);
       return (StridedTensor) Pointwise.pow(sum, 1 / p.order());
     }
     return (StridedTensor) FunctionalCollectives.allReduce(local, p.op().reduceOp(), group);
@@ -78,8 +77,7 @@ final class ShardCollectives {
     whole[dim] = size;
     StridedTensor out = Tensors.empty(local.dtype(), local.device(), whole);
     if (inOrder && cuts.isPlain() && cuts.isEven(size) && isOuter(whole, dim)) {
-      Work work =
-          group.allGatherIntoTensor(rows(out, sent.shape()), sent, CollectiveOptions.ASYNC);
+      Work work = group.allGatherIntoTensor(rows(out, sent.shape()), sent, CollectiveOptions.ASYNC);
       return AsyncCollectiveTensor.of(out, work, null, List.of());
     }
     long[] stacked = sent.shape().clone();

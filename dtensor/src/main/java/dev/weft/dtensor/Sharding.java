@@ -102,8 +102,8 @@ public final class Sharding {
     }
 
     /**
-     * True to leave out rows that cut inputs where none of them is cut now; an operator of one input
-     * then keeps to the very cuts that are there.
+     * True to leave out rows that cut inputs where none of them is cut now; an operator of one
+     * input then keeps to the very cuts that are there.
      */
     default boolean followsInputs() {
       return false;

@@ -163,8 +163,7 @@ final class ViewRules {
   private static final class SliceBackward implements Sharding.Rule {
     private static final Sharding.Rule RULE =
         FollowRules.of(
-            call -> FollowRules.but(call.ndim(0), call.attrs().intAt(1)),
-            p -> p.op().isLinear());
+            call -> FollowRules.but(call.ndim(0), call.attrs().intAt(1)), p -> p.op().isLinear());
 
     @Override
     public List<Sharding.Row> rows(Sharding.Call call) {
@@ -205,9 +204,7 @@ final class ViewRules {
       if (p.isPartial()) {
         rows.add(new Sharding.Row(List.of(p), inputs));
       } else if (p instanceof Shard && !p.isShard(whole)) {
-        rows.add(
-            new Sharding.Row(
-                List.of(FollowRules.at(p, to.applyAsInt(p.shardDim()))), inputs));
+        rows.add(new Sharding.Row(List.of(FollowRules.at(p, to.applyAsInt(p.shardDim()))), inputs));
       }
     }
     rows.sort(java.util.Comparator.comparing(r -> Arrays.toString(r.outputs().toArray())));

@@ -467,8 +467,8 @@ public final class DeviceMesh {
   }
 
   /**
-   * Some of the dimensions as one, where a group that spans them is at hand without making one: they
-   * were flattened, or they are the whole world.
+   * Some of the dimensions as one, where a group that spans them is at hand without making one:
+   * they were flattened, or they are the whole world.
    *
    * @return null where there is none
    */

@@ -7,8 +7,8 @@ import java.util.function.Supplier;
 
 /**
  * Cross-entropy of logits whose classes are cut over ranks, without gathering them: three small
- * all-reduces forward (maximum, sum of exponentials, the targets' logits) and none backward. It holds
- * for the thread that opens it, until it is closed.
+ * all-reduces forward (maximum, sum of exponentials, the targets' logits) and none backward. It
+ * holds for the thread that opens it, until it is closed.
  */
 public final class LossParallel implements AutoCloseable {
   private final Dispatcher.Installed installed;

@@ -225,8 +225,7 @@ public final class Styles {
     }
     Tensor unused =
         root.replaceParameter(
-            full,
-            DTensor.distributeTensor(value.detach(), mesh, List.of(placement), source));
+            full, DTensor.distributeTensor(value.detach(), mesh, List.of(placement), source));
   }
 
   private static Tensor[] withFirst(Tensor[] inputs, Tensor first) {

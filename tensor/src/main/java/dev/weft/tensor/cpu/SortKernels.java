@@ -12,7 +12,11 @@ public final class SortKernels {
    * @param values as long as {@code k} along the dimension; like the positions
    */
   public static void sort(
-      StridedTensor in, StridedTensor values, StridedTensor positions, int dim, boolean descending) {
+      StridedTensor in,
+      StridedTensor values,
+      StridedTensor positions,
+      int dim,
+      boolean descending) {
     if (values.numel() == 0) {
       return;
     }
@@ -35,8 +39,7 @@ public final class SortKernels {
       }
       if (integers) {
         from.read(y, 0, n);
-        mergeSort(
-            order, scratch, 0, n, descending ? (a, b) -> y[b] > y[a] : (a, b) -> y[b] < y[a]);
+        mergeSort(order, scratch, 0, n, descending ? (a, b) -> y[b] > y[a] : (a, b) -> y[b] < y[a]);
         for (int i = 0; i < k; i++) {
           best[i] = y[order[i]];
         }

@@ -15,15 +15,13 @@ public final class Rearrange {
               "flip",
               (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
               (in, out, a) -> RearrangeKernels.flip(in[0], out[0], a.intsAt(0), 0))
-          .gradient(
-              Op.Saves.NOTHING, Grads.unary((ctx, g) -> flip(g, ctx.attrs().intsAt(0))));
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> flip(g, ctx.attrs().intsAt(0))));
 
   private static final Op ROLL =
       Op.function(
               "roll",
               (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
-              (in, out, a) ->
-                  RearrangeKernels.roll(in[0], out[0], a.longsAt(1), a.intsAt(0), 0))
+              (in, out, a) -> RearrangeKernels.roll(in[0], out[0], a.longsAt(1), a.intsAt(0), 0))
           .gradient(
               Op.Saves.NOTHING,
               Grads.unary(

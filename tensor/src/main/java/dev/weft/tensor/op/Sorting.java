@@ -68,7 +68,8 @@ public final class Sorting {
                   close =
                       x[i] == y[i]
                           || (Double.isNaN(x[i]) && Double.isNaN(y[i]) && a.boolAt(2))
-                          || (Math.abs(x[i] - y[i]) <= a.doubleAt(1) + a.doubleAt(0) * Math.abs(y[i])
+                          || (Math.abs(x[i] - y[i])
+                                  <= a.doubleAt(1) + a.doubleAt(0) * Math.abs(y[i])
                               && !Double.isInfinite(y[i]));
                 }
                 FillKernels.fill(out[0], close ? 1 : 0);
@@ -87,11 +88,12 @@ public final class Sorting {
   /** The elements in order along a dimension and their positions; equal ones keep their order. */
   public static Tensor[] sort(Tensor x, int dim, boolean descending) {
     int d = Check.dim("sort", dim, x.ndim());
-    return Dispatcher.callAll(
-        SORT, Attrs.of(d, x.ndim() == 0 ? 1L : x.shape()[d], descending), x);
+    return Dispatcher.callAll(SORT, Attrs.of(d, x.ndim() == 0 ? 1L : x.shape()[d], descending), x);
   }
 
-  /** The {@code k} largest (or smallest) elements along a dimension in order, and their positions. */
+  /**
+   * The {@code k} largest (or smallest) elements along a dimension in order, and their positions.
+   */
   public static Tensor[] topk(Tensor x, long k, int dim, boolean largest) {
     int d = Check.dim("topk", dim, x.ndim());
     long size = x.ndim() == 0 ? 1 : x.shape()[d];
@@ -108,8 +110,7 @@ public final class Sorting {
   }
 
   /** Whether |a - b| &lt;= atol + rtol |b| everywhere; the tensors broadcast. */
-  public static boolean allClose(
-      Tensor a, Tensor b, double rtol, double atol, boolean equalNan) {
+  public static boolean allClose(Tensor a, Tensor b, double rtol, double atol, boolean equalNan) {
     return Dispatcher.call(ALL_CLOSE, Attrs.of(rtol, atol, equalNan), a, b).item() != 0;
   }
 }
