@@ -37,6 +37,8 @@ final class Runners {
       case "sharding" -> new ShardingRunner();
       case "redistribute" -> new RedistributeRunner();
       case "funcol" -> new FuncolRunner();
+      case "autograd" -> new AutogradRunner();
+      case "ops" -> new OpsRunner();
       default -> null;
     };
   }
