@@ -2,7 +2,9 @@ package dev.weft.c10d;
 
 import java.time.Duration;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -13,6 +15,8 @@ final class GroupBackends {
   private final @Nullable GroupContext context;
   private final BackendConfig config;
   private final Map<String, Backend> live = new LinkedHashMap<>();
+  // Making one may take long (connecting), and must not hold up an abort.
+  private final Object creation = new Object();
   private @Nullable Throwable failure;
   private boolean closed;
 
@@ -26,32 +30,56 @@ final class GroupBackends {
     return config.toString();
   }
 
-  synchronized Backend of(String deviceType) {
+  Backend of(String deviceType) {
+    Backend there = find(deviceType);
+    if (there != null) {
+      return there;
+    }
+    synchronized (creation) {
+      there = find(deviceType);
+      return there != null ? there : create(deviceType);
+    }
+  }
+
+  private @Nullable Backend find(String deviceType) {
     GroupContext group = context;
     if (group == null) {
       throw new IllegalStateException("a rank that is no member of a group has no backend there");
     }
-    Backend backend = live.get(deviceType);
-    if (backend != null) {
+    synchronized (live) {
+      Backend backend = live.get(deviceType);
+      if (backend == null && closed) {
+        throw new IllegalStateException("group " + group.describe() + " has been destroyed");
+      }
       return backend;
     }
-    if (closed) {
-      throw new IllegalStateException("group '" + group.name() + "' has been destroyed");
-    }
+  }
+
+  private Backend create(String deviceType) {
+    GroupContext group = Objects.requireNonNull(context);
     // One backend object serves all device types of its provider.
     BackendProvider provider = config.provider(deviceType, group.name());
+    Backend made = null;
     for (String type : config.typesOf(provider)) {
-      Backend other = live.get(type);
-      if (other != null) {
-        live.put(deviceType, other);
-        return other;
-      }
+      Backend other = find(type);
+      made = other == null ? made : other;
     }
-    Backend made = provider.create(group);
-    if (failure != null) {
-      made.abort(failure);
+    if (made == null) {
+      made = provider.create(group);
     }
-    live.put(deviceType, made);
+    Throwable earlier;
+    boolean late;
+    synchronized (live) {
+      live.put(deviceType, made);
+      earlier = failure;
+      late = closed;
+    }
+    if (earlier != null) {
+      made.abort(earlier);
+    }
+    if (late) {
+      made.close(Duration.ZERO);
+    }
     return made;
   }
 
@@ -60,16 +88,20 @@ final class GroupBackends {
     return of(config.controlType());
   }
 
-  synchronized void abort(Throwable cause) {
-    if (failure == null) {
-      failure = cause;
+  void abort(Throwable cause) {
+    List<Backend> all;
+    synchronized (live) {
+      if (failure == null) {
+        failure = cause;
+      }
+      all = live.values().stream().distinct().toList();
     }
-    live.values().forEach(b -> b.abort(cause));
+    all.forEach(b -> b.abort(cause));
   }
 
   void close(Duration timeout) {
     Backend[] all;
-    synchronized (this) {
+    synchronized (live) {
       if (closed) {
         return;
       }

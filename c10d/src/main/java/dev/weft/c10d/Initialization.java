@@ -52,18 +52,24 @@ final class Initialization {
       int worldSize,
       AutoCloseable owned,
       @Nullable String master) {
-    RankContext context =
-        new RankContext(
-            rank, worldSize, () -> store, options.timeout(), options.backend(), null, master);
+    RankContext context;
+    try {
+      context =
+          new RankContext(
+              rank, worldSize, () -> store, options.timeout(), options.backend(), null, master);
+    } catch (RuntimeException e) {
+      Closing.quietly(owned);
+      throw e;
+    }
+    context.closeAtEnd(owned);
     try {
       context.becomeProcess();
       // Ranks that are missing are found out here, not in the first collective.
       Backend unused = context.world().backends().forControl();
     } catch (RuntimeException e) {
       context.close(FAILED_LIMIT);
-      Closing.quietly(owned);
       throw e;
     }
-    return new World(context, owned);
+    return new World(context);
   }
 }

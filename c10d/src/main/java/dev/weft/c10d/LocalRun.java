@@ -36,7 +36,12 @@ final class LocalRun<T extends @Nullable Object> {
   List<T> execute(Executor pool) {
     for (int r = 0; r < contexts.size(); r++) {
       int rank = r;
-      pool.execute(() -> runRank(rank));
+      try {
+        pool.execute(() -> runRank(rank));
+      } catch (RuntimeException | Error e) { // no more threads
+        failed(rank, e);
+        int unused = running.decrementAndGet();
+      }
     }
     awaitRanks();
     rethrow();
@@ -48,13 +53,13 @@ final class LocalRun<T extends @Nullable Object> {
   private void runRank(int rank) {
     Thread thread = Thread.currentThread();
     String before = thread.getName();
-    thread.setName(names.apply(rank));
     synchronized (threads) {
       threads[rank] = thread;
     }
     RankContext context = contexts.get(rank);
     RankContext bound = context.bind();
     try {
+      thread.setName(names.apply(rank));
       results[rank] = body.run(rank);
       context.close(DRAIN_LIMIT);
       if (context.isThreadWorld()) {

@@ -32,8 +32,11 @@ public final class RankContext {
   private final @Nullable String masterAddress;
   private final GroupTable groups;
 
+  // Making a resource may take long (connecting), and must not hold up news of other ranks.
+  private final Object resourceLock = new Object();
   private final Object lock = new Object();
   private final Map<Class<?>, AutoCloseable> resources = new LinkedHashMap<>();
+  private final List<AutoCloseable> atEnd = new ArrayList<>();
   private final List<PeerListener> listeners = new ArrayList<>();
   private final Map<Integer, Throwable> failed = new LinkedHashMap<>();
   private final List<Integer> left = new ArrayList<>();
@@ -209,7 +212,7 @@ public final class RankContext {
    * closed with the rank.
    */
   public <T extends AutoCloseable> T resource(Class<T> type, Supplier<T> maker) {
-    synchronized (lock) {
+    synchronized (resourceLock) {
       AutoCloseable there = resources.get(type);
       if (there == null) {
         if (closed) {
@@ -276,6 +279,13 @@ public final class RankContext {
 
   // ---- end ----
 
+  /** Has something closed after everything else of this rank. */
+  void closeAtEnd(AutoCloseable last) {
+    synchronized (resourceLock) {
+      atEnd.add(last);
+    }
+  }
+
   /** Closes groups, then resources; bounded, may be repeated. */
   void close(Duration limit) {
     List<AutoCloseable> open;
@@ -285,12 +295,13 @@ public final class RankContext {
       }
     }
     groups.destroyAll(limit);
-    synchronized (lock) {
+    synchronized (resourceLock) {
       if (closed) {
         return;
       }
       closed = true;
-      open = new ArrayList<>(resources.values());
+      open = new ArrayList<>(atEnd);
+      open.addAll(resources.values());
       resources.clear();
     }
     for (int i = open.size() - 1; i >= 0; i--) {

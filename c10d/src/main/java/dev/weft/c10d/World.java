@@ -11,12 +11,9 @@ public final class World implements AutoCloseable {
   private static final Duration CLOSE_LIMIT = Duration.ofSeconds(30);
 
   private final RankContext context;
-  private final AutoCloseable store;
-  private boolean closed;
 
-  World(RankContext context, AutoCloseable store) {
+  World(RankContext context) {
     this.context = context;
-    this.store = store;
   }
 
   /** This process's rank. */
@@ -46,13 +43,6 @@ public final class World implements AutoCloseable {
 
   @Override
   public void close() {
-    synchronized (this) {
-      if (closed) {
-        return;
-      }
-      closed = true;
-    }
     context.close(CLOSE_LIMIT);
-    Closing.quietly(store);
   }
 }

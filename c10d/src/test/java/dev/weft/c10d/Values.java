@@ -70,7 +70,7 @@ final class Values {
     return t.dataAddress() + at * t.dtype().byteSize();
   }
 
-  /** What a reduction over ranks gives for one position, in plain Java. */
+  /** What a reduction over ranks gives for one position, in plain Java, before rounding. */
   static double reduced(ReduceOp op, DType dtype, int ranks, long position) {
     double acc = of(0, position, dtype);
     for (int r = 1; r < ranks; r++) {
@@ -86,13 +86,11 @@ final class Values {
             case BXOR -> (long) acc ^ (long) v;
           };
     }
-    double scaled =
-        switch (op.kind()) {
-          case AVG -> acc / ranks;
-          case PREMUL_SUM -> acc * op.factor();
-          default -> acc;
-        };
-    return inDType(scaled, dtype);
+    return switch (op.kind()) {
+      case AVG -> acc / ranks;
+      case PREMUL_SUM -> acc * op.factor();
+      default -> acc;
+    };
   }
 
   /** A number as the dtype holds it: rounded, wrapped or a truth value. */

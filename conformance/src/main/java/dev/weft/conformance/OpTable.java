@@ -9,8 +9,8 @@ import dev.weft.tensor.op.Attention;
 import dev.weft.tensor.op.Casts;
 import dev.weft.tensor.op.Compare;
 import dev.weft.tensor.op.Creation;
-import dev.weft.tensor.op.InPlace;
 import dev.weft.tensor.op.Indexing;
+import dev.weft.tensor.op.InPlace;
 import dev.weft.tensor.op.Joins;
 import dev.weft.tensor.op.Losses;
 import dev.weft.tensor.op.MatMul;
@@ -20,7 +20,10 @@ import dev.weft.tensor.op.Random;
 import dev.weft.tensor.op.Rearrange;
 import dev.weft.tensor.op.Reductions;
 import dev.weft.tensor.op.Softmaxes;
-import dev.weft.tensor.op.Sorting;
+import dev.weft.tensor.op.Extrema;
+import dev.weft.tensor.op.Ordering;
+import dev.weft.tensor.op.Splits;
+import dev.weft.tensor.op.Statistics;
 import dev.weft.tensor.op.Unary;
 import dev.weft.tensor.op.Views;
 import java.util.HashMap;
@@ -142,17 +145,15 @@ final class OpTable {
     put("lerp", (t, a) -> Pointwise.lerp(t.get(0), t.get(1), t.get(2)));
     put("where", (t, a) -> Compare.where(t.get(0), t.get(1), t.get(2)));
     put("masked_fill", (t, a) -> Compare.maskedFill(t.get(0), t.get(1), a.value()));
-    put("addcmul", (t, a) -> Pointwise.addcmul(t.get(0), t.get(1), t.get(2), a.number("value", 1)));
-    put("equal", (t, a) -> Sorting.equal(t.get(0), t.get(1)));
+    put(
+        "addcmul",
+        (t, a) -> Pointwise.addcmul(t.get(0), t.get(1), t.get(2), a.number("value", 1)));
+    put("equal", (t, a) -> Compare.equal(t.get(0), t.get(1)));
     put(
         "allclose",
         (t, a) ->
-            Sorting.allClose(
-                t.get(0),
-                t.get(1),
-                a.real("rtol", 1e-5),
-                a.real("atol", 1e-8),
-                a.flag("equal_nan")));
+            Compare.allClose(
+                t.get(0), t.get(1), a.real("rtol", 1e-5), a.real("atol", 1e-8), a.flag("equal_nan")));
   }
 
   private static void inPlace() {
@@ -204,10 +205,10 @@ final class OpTable {
         "split",
         (t, a) ->
             a.isList(0)
-                ? Views.split(t.get(0), a.sizesAt(0), a.at("dim", 0))
-                : Views.split(t.get(0), a.at(0), a.at("dim", 0)));
-    put("chunk", (t, a) -> Views.chunk(t.get(0), a.at(0), a.at("dim", 0)));
-    put("unbind", (t, a) -> Views.unbind(t.get(0), a.at("dim", 0)));
+                ? Splits.split(t.get(0), a.sizesAt(0), a.at("dim", 0))
+                : Splits.split(t.get(0), a.at(0), a.at("dim", 0)));
+    put("chunk", (t, a) -> Splits.chunk(t.get(0), a.at(0), a.at("dim", 0)));
+    put("unbind", (t, a) -> Splits.unbind(t.get(0), a.at("dim", 0)));
   }
 
   private static void indexing() {
@@ -217,7 +218,9 @@ final class OpTable {
     put("index_select", (t, a) -> Indexing.indexSelect(t.get(0), a.at("dim", 0), t.get(1)));
     put("index", (t, a) -> Indexing.indexSelect(t.get(0), 0, t.get(1)));
     put("gather", (t, a) -> Indexing.gather(t.get(0), a.at("dim", 0), t.get(1)));
-    put("scatter_add", (t, a) -> Indexing.scatterAdd(t.get(0), a.at("dim", 0), t.get(1), t.get(2)));
+    put(
+        "scatter_add",
+        (t, a) -> Indexing.scatterAdd(t.get(0), a.at("dim", 0), t.get(1), t.get(2)));
     put(
         "embedding",
         (t, a) ->
@@ -225,47 +228,45 @@ final class OpTable {
                 ? Indexing.embedding(t.get(0), t.get(1), a.at("padding_idx", -1))
                 : Indexing.embedding(t.get(0), t.get(1)));
     put("cumsum", (t, a) -> Reductions.cumsum(t.get(0), a.at("dim", 0)));
-    put(
-        "topk",
-        (t, a) -> Sorting.topk(t.get(0), a.at(0), a.at("dim", -1), a.flag("largest", true)));
-    put("sort", (t, a) -> Sorting.sort(t.get(0), a.at("dim", -1), a.flag("descending")));
+    put("topk", (t, a) -> Ordering.topk(t.get(0), a.at(0), a.at("dim", -1), a.flag("largest", true)));
+    put("sort", (t, a) -> Ordering.sort(t.get(0), a.at("dim", -1), a.flag("descending")));
   }
 
   private static void reductions() {
     put("sum", (t, a) -> Reductions.sum(t.get(0), a.dims(), a.keep()));
     put("mean", (t, a) -> Reductions.mean(t.get(0), a.dims(), a.keep()));
     put("prod", (t, a) -> Reductions.prod(t.get(0), a.dims(), a.keep()));
-    put("amax", (t, a) -> Reductions.amax(t.get(0), a.dims(), a.keep()));
-    put("amin", (t, a) -> Reductions.amin(t.get(0), a.dims(), a.keep()));
+    put("amax", (t, a) -> Extrema.amax(t.get(0), a.dims(), a.keep()));
+    put("amin", (t, a) -> Extrema.amin(t.get(0), a.dims(), a.keep()));
     put("all", (t, a) -> Reductions.all(t.get(0), a.dims(), a.keep()));
     put("any", (t, a) -> Reductions.any(t.get(0), a.dims(), a.keep()));
     put("logsumexp", (t, a) -> Reductions.logSumExp(t.get(0), a.dims(), a.keep()));
-    put("var", (t, a) -> Reductions.var(t.get(0), a.dims(), a.correction(), a.keep()));
-    put("std", (t, a) -> Reductions.std(t.get(0), a.dims(), a.correction(), a.keep()));
-    put("vector_norm", (t, a) -> Reductions.vectorNorm(t.get(0), a.ord(), a.dims(), a.keep()));
+    put("var", (t, a) -> Statistics.var(t.get(0), a.dims(), a.correction(), a.keep()));
+    put("std", (t, a) -> Statistics.std(t.get(0), a.dims(), a.correction(), a.keep()));
+    put("vector_norm", (t, a) -> Statistics.vectorNorm(t.get(0), a.ord(), a.dims(), a.keep()));
     put("max", (t, a) -> extremum(t.get(0), a, true));
     put("min", (t, a) -> extremum(t.get(0), a, false));
     put(
         "argmax",
         (t, a) ->
             a.has("dim")
-                ? Reductions.argmax(t.get(0), a.at("dim", 0), a.keep())
-                : Reductions.argmax(t.get(0)));
+                ? Extrema.argmax(t.get(0), a.at("dim", 0), a.keep())
+                : Extrema.argmax(t.get(0)));
     put(
         "argmin",
         (t, a) ->
             a.has("dim")
-                ? Reductions.argmin(t.get(0), a.at("dim", 0), a.keep())
-                : Reductions.argmin(t.get(0)));
+                ? Extrema.argmin(t.get(0), a.at("dim", 0), a.keep())
+                : Extrema.argmin(t.get(0)));
   }
 
   private static Object extremum(Tensor x, OpArgs a, boolean max) {
     if (a.has("dim")) {
       return max
-          ? Reductions.max(x, a.at("dim", 0), a.keep())
-          : Reductions.min(x, a.at("dim", 0), a.keep());
+          ? Extrema.max(x, a.at("dim", 0), a.keep())
+          : Extrema.min(x, a.at("dim", 0), a.keep());
     }
-    return max ? Reductions.max(x) : Reductions.min(x);
+    return max ? Extrema.max(x) : Extrema.min(x);
   }
 
   private static @Nullable Tensor get(List<Tensor> t, int i) {

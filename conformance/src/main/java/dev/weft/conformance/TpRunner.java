@@ -14,6 +14,7 @@ import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.InPlace;
 import dev.weft.tensor.op.Losses;
+import dev.weft.tensor.op.Splits;
 import dev.weft.tensor.op.Views;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -194,7 +195,7 @@ final class TpRunner implements CaseRunner {
 
   /** This rank's chunk, contiguous. */
   private static Tensor part(Tensor t, int dim, DeviceMesh tp) {
-    Tensor chunk = Views.chunk(t, tp.size(), dim).get(tp.getLocalRank());
+    Tensor chunk = Splits.chunk(t, tp.size(), dim).get(tp.getLocalRank());
     return Autograd.noGrad(() -> ((StridedTensor) chunk).contiguous());
   }
 

@@ -14,6 +14,7 @@ import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Indexing;
 import dev.weft.tensor.op.Op;
 import dev.weft.tensor.op.Pointwise;
+import dev.weft.tensor.op.Extrema;
 import dev.weft.tensor.op.Reductions;
 import dev.weft.tensor.op.Unary;
 import dev.weft.tensor.op.Views;
@@ -135,7 +136,7 @@ public final class ParallelCrossEntropy {
     Tensor best =
         p.classes() == 0
             ? Creation.fullLike(Reductions.sum(x, new int[] {dim}, true), Double.NEGATIVE_INFINITY)
-            : Reductions.amax(x, new int[] {dim}, true);
+            : Extrema.amax(x, new int[] {dim}, true);
     Tensor max = reduced(best, ReduceOp.MAX, group);
     Tensor shifted = Pointwise.sub(x, max);
     Tensor exp = Unary.exp(shifted);

@@ -5,6 +5,7 @@ import dev.weft.tensor.autograd.AutogradMeta;
 import dev.weft.tensor.autograd.Node;
 import dev.weft.tensor.cpu.HostData;
 import dev.weft.tensor.op.Casts;
+import dev.weft.tensor.op.Extrema;
 import dev.weft.tensor.op.MatMul;
 import dev.weft.tensor.op.Pointwise;
 import dev.weft.tensor.op.Reductions;
@@ -14,6 +15,7 @@ import dev.weft.tensor.op.Views;
 import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
+import org.nd4j.linalg.api.ndarray.INDArray;
 
 /**
  * An n-dimensional array of numbers: a plain one over host or device memory ({@link
@@ -332,7 +334,7 @@ public abstract class Tensor {
 
   /** The largest element, NaN where there is one. */
   public final Tensor max() {
-    return Reductions.max(this);
+    return Extrema.max(this);
   }
 
   /** Softmax along a dimension. */
@@ -392,8 +394,29 @@ public abstract class Tensor {
     return HostData.of(values, shape);
   }
 
+  /**
+   * A tensor over the memory of an ND4J array, with its strides; no copy is made. The array is kept
+   * alive, and a change of one is a change of the other.
+   */
+  public static Tensor of(INDArray array) {
+    return Nd4jArrays.adopt(array);
+  }
+
+  /**
+   * An ND4J array over the memory of this CPU tensor, which lives as long as the array does. Waits
+   * for pending data; a distributed tensor is gathered. A copy is made only of repeated elements
+   * ({@link #expand}), for which ND4J has no layout.
+   */
+  public final INDArray toNd4j() {
+    return Nd4jArrays.array(plain());
+  }
+
+  /** The values of a plain CPU tensor, waiting for pending data; else what it is. */
   @Override
   public String toString() {
-    return "Tensor(" + describe() + ")";
+    if (kind() == null && device().isCpu() && this instanceof StridedTensor t) {
+      return t.storage().isFreed() ? "tensor(" + describe() + ", freed)" : TensorFormat.format(t);
+    }
+    return "tensor(" + describe() + ")";
   }
 }

@@ -52,7 +52,7 @@ final class LinePump implements Runnable {
     }
     if (line.size() > 0) {
       var whole = new ByteArrayOutputStream();
-      endLine(whole);
+      endLine(whole, '\n');
       write(whole);
     }
   }
@@ -61,22 +61,25 @@ final class LinePump implements Runnable {
     var whole = new ByteArrayOutputStream();
     int start = 0;
     for (int i = 0; i < n; i++) {
-      boolean end = buffer[i] == '\n';
+      // A line that ends in a carriage return is progress, to be overwritten: it is shown at once.
+      boolean progress =
+          buffer[i] == '\r' && line.size() + i > start && (i + 1 == n || buffer[i + 1] != '\n');
+      boolean end = buffer[i] == '\n' || progress;
       if (end || line.size() + i - start >= MAX_LINE) {
         line.write(buffer, start, i - start);
         start = end ? i + 1 : i;
-        endLine(whole);
+        endLine(whole, progress ? '\r' : '\n');
       }
     }
     line.write(buffer, start, n - start);
     write(whole);
   }
 
-  private void endLine(ByteArrayOutputStream whole) {
+  private void endLine(ByteArrayOutputStream whole, char end) {
     whole.writeBytes(prefix);
     whole.writeBytes(line.toByteArray());
-    whole.write('\n');
-    if (remembered > 0) {
+    whole.write(end);
+    if (remembered > 0 && end == '\n') {
       synchronized (last) {
         if (last.size() == remembered) {
           last.removeFirst();

@@ -30,7 +30,7 @@ final class Frame {
   /** A message was received. */
   static final byte TAKEN = 4;
 
-  /** A message could not be received: its number, the reason. */
+  /** A message could not be received: its number, whether it does not fit, the reason. */
   static final byte REFUSED = 5;
 
   /** A message is taken back. */
@@ -98,10 +98,11 @@ final class Frame {
     return start(type, 8, 0).putLong(number).flip();
   }
 
-  static ByteBuffer refused(long number, String reason) {
+  static ByteBuffer refused(long number, boolean mismatch, String reason) {
     byte[] text = reason.getBytes(StandardCharsets.UTF_8);
-    return start(REFUSED, 8 + 4 + text.length, 0)
+    return start(REFUSED, 8 + 1 + 4 + text.length, 0)
         .putLong(number)
+        .put((byte) (mismatch ? 1 : 0))
         .putInt(text.length)
         .put(text)
         .flip();

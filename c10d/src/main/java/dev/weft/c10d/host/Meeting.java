@@ -76,8 +76,13 @@ final class Meeting {
       Thread acceptor = new Thread(() -> accept(listener), "weft-accept-" + context.rank());
       acceptor.setDaemon(true);
       acceptor.start();
+      // All addresses first: who has been connected to may leave, and take the store along.
+      List<String> told = new ArrayList<>();
       for (int peer = 0; peer < context.rank(); peer++) {
-        all.add(maker.make(peer, connectTo(peer)));
+        told.add(told(peer));
+      }
+      for (int peer = 0; peer < context.rank(); peer++) {
+        all.add(maker.make(peer, connectTo(peer, told.get(peer))));
       }
       awaitHigher();
     } catch (RuntimeException | IOException e) {
@@ -95,8 +100,8 @@ final class Meeting {
 
   // ---- lower ranks ----
 
-  private SocketChannel connectTo(int peer) throws IOException {
-    String[] told = told(peer).split(" ", -1);
+  private SocketChannel connectTo(int peer, String where) throws IOException {
+    String[] told = where.split(" ", -1);
     InetSocketAddress address =
         new InetSocketAddress(InetAddress.getByName(told[0]), Integer.parseInt(told[1]));
     SocketChannel channel = SocketChannel.open();

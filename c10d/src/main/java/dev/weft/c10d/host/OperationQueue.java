@@ -63,8 +63,9 @@ final class OperationQueue {
         boolean unused = fail(unusable(opName(), earlier));
         return;
       }
-      try (Round r = new Round(group, sequenceNumber(), opName(), Deadline.after(timeout));
-          Staging staging = new Staging()) {
+      // Closed in reverse: lent memory is back before staged memory is freed.
+      try (Staging staging = new Staging();
+          Round r = new Round(group, sequenceNumber(), opName(), Deadline.after(timeout))) {
         round = r;
         body.run(r, staging);
         r.awaitLoans();

@@ -1,5 +1,6 @@
 package dev.weft.c10d.host;
 
+import dev.weft.c10d.DistributedException;
 import dev.weft.c10d.PeerFailedException;
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -96,7 +97,13 @@ final class ParcelBox {
     synchronized (this) {
       removeAll(arrived, p -> p.group() == group, parcels);
     }
-    parcels.forEach(p -> p.payload().release());
+    for (Parcel p : parcels) {
+      p.payload().release();
+      p.outcome()
+          .refused(
+              new DistributedException(
+                  "the receiver has destroyed the group without receiving the message"));
+    }
   }
 
   private static <T> @Nullable T removeFirst(List<T> list, Predicate<T> wanted) {

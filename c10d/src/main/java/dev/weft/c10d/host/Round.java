@@ -256,14 +256,17 @@ final class Round implements AutoCloseable {
     return ranks.size() == 1 ? "rank " + ranks.get(0) : "ranks " + ranks;
   }
 
-  /** Takes back what is lent and forgets what arrived; after this nobody uses the memory. */
+  /**
+   * Gives back what arrived, then takes back what is lent; after this nobody uses the memory. In
+   * this order, since two ranks that fail may each hold what the other waits for.
+   */
   @Override
   public void close() {
-    if (!loans.allBack()) {
-      loans.revoke();
-    }
     for (Key key : keys) {
       group.mailbox().close(key);
+    }
+    if (!loans.allBack()) {
+      loans.revoke();
     }
   }
 }

@@ -226,9 +226,11 @@ final class TcpConnection implements Link, Incoming.Sink {
       }
       case Frame.REFUSED -> {
         Parcel.Outcome outcome = sent.remove(h.getLong());
+        boolean mismatch = h.get() == 1;
         String reason = new String(Frame.readBytes(h), StandardCharsets.UTF_8);
         if (outcome != null) {
-          outcome.refused(new MismatchException(reason));
+          outcome.refused(
+              mismatch ? new MismatchException(reason) : new DistributedException(reason));
         }
       }
       case Frame.WITHDRAWN -> {
@@ -277,7 +279,10 @@ final class TcpConnection implements Link, Incoming.Sink {
     @Override
     public void refused(RuntimeException why) {
       received.remove(number);
-      enqueue(new Outgoing(Frame.refused(number, String.valueOf(why.getMessage()))));
+      enqueue(
+          new Outgoing(
+              Frame.refused(
+                  number, why instanceof MismatchException, String.valueOf(why.getMessage()))));
     }
   }
 

@@ -24,7 +24,7 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
   private static final Logger LOG = LoggerFactory.getLogger(TcpEndpoint.class);
   private static final long FLUSH_NANOS = 2_000_000_000L;
   private static final long LINGER_NANOS = 500_000_000L;
-  private static final Duration NOTICE_TIMEOUT = Duration.ofSeconds(2);
+  private static final Duration NOTICE_TIMEOUT = Duration.ofSeconds(4);
 
   private final RankContext context;
   private final Mailbox mailbox = new Mailbox();

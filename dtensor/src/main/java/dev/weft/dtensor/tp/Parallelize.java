@@ -5,6 +5,9 @@ import dev.weft.nn.Module;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.regex.Pattern;
 
 /** Applies styles to the modules of a model. */
@@ -27,26 +30,26 @@ public final class Parallelize {
           "parallelizeModule: mesh " + mesh + " has " + mesh.ndim() + " dimensions; expected 1");
     }
     Map<String, Module> modules = model.namedModules();
-    // Every entry is checked before any module is changed.
+    // In the order of the modules: a plan's own order may differ from rank to rank.
+    Map<String, Pattern> patterns = new TreeMap<>();
+    plan.keySet().forEach(p -> patterns.put(p, glob(p)));
+    Set<String> unused = new TreeSet<>(plan.keySet());
     List<Runnable> changes = new ArrayList<>();
-    plan.forEach(
-        (pattern, style) -> {
-          Pattern regex = glob(pattern);
-          int before = changes.size();
-          modules.forEach(
-              (path, module) -> {
-                if (regex.matcher(path).matches()) {
-                  changes.add(() -> style.apply(model, path, module, mesh));
-                }
-              });
-          if (changes.size() == before) {
-            throw new IllegalArgumentException(
-                "parallelizeModule: '"
-                    + pattern
-                    + "' matches no module; the modules are "
-                    + modules.keySet());
-          }
-        });
+    modules.forEach(
+        (path, module) ->
+            patterns.forEach(
+                (pattern, regex) -> {
+                  ParallelStyle style = plan.get(pattern);
+                  if (style != null && regex.matcher(path).matches()) {
+                    unused.remove(pattern);
+                    changes.add(() -> style.apply(model, path, module, mesh));
+                  }
+                }));
+    // Everything is checked before any module is changed.
+    if (!unused.isEmpty()) {
+      throw new IllegalArgumentException(
+          "parallelizeModule: " + unused + " match no module; the modules are " + modules.keySet());
+    }
     changes.forEach(Runnable::run);
     return model;
   }

@@ -220,8 +220,18 @@ public final class Styles {
       @Nullable Integer source) {
     String full = path.isEmpty() ? name : path + "." + name;
     Tensor value = root.parameter(full);
-    if (value instanceof DTensor) {
-      return; // tied to a parameter that has been placed
+    if (value instanceof DTensor before) {
+      if (!before.placements().equals(List.of(placement))) {
+        throw new IllegalArgumentException(
+            "parameter '"
+                + full
+                + "' is tied to one that is placed as "
+                + before.placements()
+                + "; it cannot be placed as "
+                + placement
+                + ", too");
+      }
+      return;
     }
     Tensor unused =
         root.replaceParameter(

@@ -108,4 +108,49 @@ public final class CopyKernels {
       }
     }
   }
+
+  /** Copies {@code from} but for a number where the mask (bool) is true; both broadcast. */
+  public static void maskedFill(
+      StridedTensor from, StridedTensor mask, StridedTensor to, Number value) {
+    copy(from, to);
+    maskedFill(to, mask, value);
+  }
+
+  /** Writes a number where the mask (bool), which broadcasts, is true. */
+  public static void maskedFill(StridedTensor to, StridedTensor mask, Number value) {
+    long left = to.numel();
+    if (left == 0) {
+      return;
+    }
+    if (!to.isContiguous()) {
+      Elementwise.requireNoOverlap(to);
+    }
+    DType dtype = to.dtype();
+    boolean exact = !dtype.isFloatingPoint();
+    Cursor masks = new Cursor(mask, to.shape());
+    Cursor out = new Cursor(to);
+    while (left > 0) {
+      long run = Math.min(left, Math.min(masks.run(), out.run()));
+      long m = masks.address();
+      long mStep = masks.step();
+      long a = out.address();
+      long aStep = out.step();
+      for (long i = 0; i < run; i++) {
+        if (mStep == 1 && i + 8 <= run && Memory.getLong(m + i) == 0) {
+          i += 7; // eight elements that stay
+        } else if (Memory.getByte(m + i * mStep) != 0) {
+          if (dtype == DType.FLOAT32) {
+            Memory.putFloat(a + i * aStep, value.floatValue());
+          } else if (exact) {
+            Elements.putLong(dtype, a + i * aStep, value.longValue());
+          } else {
+            Elements.putDouble(dtype, a + i * aStep, value.doubleValue());
+          }
+        }
+      }
+      masks.advance(run);
+      out.advance(run);
+      left -= run;
+    }
+  }
 }

@@ -155,34 +155,6 @@ public final class MoreLoops {
             }
           });
 
-  /** Attribute 0 where input 1 is not 0, else input 0. */
-  public static final Loops MASKED_FILL =
-      new Loops(
-          (in, out, n, a) -> {
-            float[] x = in[0];
-            float[] m = in[1];
-            float v = a.get(0, Number.class).floatValue();
-            for (int i = 0; i < n; i++) {
-              out[i] = m[i] != 0 ? v : x[i];
-            }
-          },
-          (in, out, n, a) -> {
-            double[] x = in[0];
-            double[] m = in[1];
-            double v = a.doubleAt(0);
-            for (int i = 0; i < n; i++) {
-              out[i] = m[i] != 0 ? v : x[i];
-            }
-          },
-          (in, out, n, a) -> {
-            long[] x = in[0];
-            long[] m = in[1];
-            long v = a.longAt(0);
-            for (int i = 0; i < n; i++) {
-              out[i] = m[i] != 0 ? v : x[i];
-            }
-          });
-
   /** x + value y z; value is attribute 0, 1 where absent. */
   public static final Loops ADDCMUL =
       new Loops(

@@ -8,9 +8,6 @@ import org.jspecify.annotations.Nullable;
  * and weight apart. Weights are rows of {@code n} elements; null means ones.
  */
 public final class NormKernels {
-  // Rows that are added up in float before they go into the double sums.
-  private static final int BLOCK = 16;
-
   private NormKernels() {}
 
   private static float @Nullable [] floatRow(@Nullable StridedTensor weight, int n, int slot) {
@@ -31,18 +28,28 @@ public final class NormKernels {
     return w;
   }
 
-  private static double squares(float[] x, int n) {
+  /** The sum of products over a range, in double. */
+  static double dot(float[] x, float[] y, int at, int n) {
     double a = 0;
     double b = 0;
-    int i = 0;
-    for (; i + 1 < n; i += 2) {
-      a += (double) x[i] * x[i];
-      b += (double) x[i + 1] * x[i + 1];
+    double c = 0;
+    double d = 0;
+    int end = at + n;
+    int i = at;
+    for (; i + 3 < end; i += 4) {
+      a += (double) x[i] * y[i];
+      b += (double) x[i + 1] * y[i + 1];
+      c += (double) x[i + 2] * y[i + 2];
+      d += (double) x[i + 3] * y[i + 3];
     }
-    if (i < n) {
-      a += (double) x[i] * x[i];
+    for (; i < end; i++) {
+      a += (double) x[i] * y[i];
     }
-    return a + b;
+    return (a + b) + (c + d);
+  }
+
+  private static int batch(int n) {
+    return Math.max(1, Scratch.CHUNK / n);
   }
 
   /** x / sqrt(mean(x^2) + eps) * weight. */
@@ -53,20 +60,25 @@ public final class NormKernels {
     Cursor to = new Cursor(out);
     if (Compute.of(out.dtype()) == Compute.FLOAT) {
       float[] w = floatRow(weight, n, 1);
-      float[] x = Scratch.get().floats(0, n);
-      for (long r = 0; r < rows; r++) {
-        from.read(x, 0, n);
-        float s = (float) (1 / Math.sqrt(squares(x, n) / n + eps));
-        if (w == null) {
-          for (int i = 0; i < n; i++) {
-            x[i] *= s;
-          }
-        } else {
-          for (int i = 0; i < n; i++) {
-            x[i] = x[i] * s * w[i];
+      int batch = batch(n);
+      float[] x = Scratch.get().floats(0, batch * n);
+      for (long r = 0; r < rows; r += batch) {
+        int count = (int) Math.min(batch, rows - r);
+        from.read(x, 0, count * n);
+        for (int k = 0; k < count; k++) {
+          int at = k * n;
+          float s = (float) (1 / Math.sqrt(dot(x, x, at, n) / n + eps));
+          if (w == null) {
+            for (int i = 0; i < n; i++) {
+              x[at + i] *= s;
+            }
+          } else {
+            for (int i = 0; i < n; i++) {
+              x[at + i] = x[at + i] * s * w[i];
+            }
           }
         }
-        to.write(x, 0, n);
+        to.write(x, 0, count * n);
       }
       return;
     }
@@ -104,23 +116,17 @@ public final class NormKernels {
     Cursor to = new Cursor(out);
     if (Compute.of(out.dtype()) == Compute.FLOAT) {
       float[] w = floatRow(weight, n, 2);
-      float[] x = Scratch.get().floats(0, n);
-      float[] h = Scratch.get().floats(1, n);
-      for (long r = 0; r < rows; r++) {
-        from.read(x, 0, n);
-        gradients.read(h, 0, n);
-        if (w != null) {
-          for (int i = 0; i < n; i++) {
-            h[i] *= w[i];
-          }
+      int batch = batch(n);
+      float[] x = Scratch.get().floats(0, batch * n);
+      float[] h = Scratch.get().floats(1, batch * n);
+      for (long r = 0; r < rows; r += batch) {
+        int count = (int) Math.min(batch, rows - r);
+        from.read(x, 0, count * n);
+        gradients.read(h, 0, count * n);
+        for (int k = 0; k < count; k++) {
+          rmsBackward(x, h, w, k * n, n, eps);
         }
-        double s = 1 / Math.sqrt(squares(x, n) / n + eps);
-        float c = (float) (s * s * s * dot(h, x, n) / n);
-        float f = (float) s;
-        for (int i = 0; i < n; i++) {
-          x[i] = f * h[i] - c * x[i];
-        }
-        to.write(x, 0, n);
+        to.write(x, 0, count * n);
       }
       return;
     }
@@ -144,18 +150,20 @@ public final class NormKernels {
     }
   }
 
-  private static double dot(float[] a, float[] b, int n) {
-    double s = 0;
-    double t = 0;
-    int i = 0;
-    for (; i + 1 < n; i += 2) {
-      s += (double) a[i] * b[i];
-      t += (double) a[i + 1] * b[i + 1];
+  /** Puts a row's gradient in the place of x. */
+  private static void rmsBackward(
+      float[] x, float[] h, float @Nullable [] w, int at, int n, double eps) {
+    if (w != null) {
+      for (int i = 0; i < n; i++) {
+        h[at + i] *= w[i];
+      }
     }
-    if (i < n) {
-      s += (double) a[i] * b[i];
+    double s = 1 / Math.sqrt(dot(x, x, at, n) / n + eps);
+    float c = (float) (s * s * s * dot(h, x, at, n) / n);
+    float f = (float) s;
+    for (int i = at; i < at + n; i++) {
+      x[i] = f * h[i] - c * x[i];
     }
-    return s + t;
   }
 
   /** The sum over rows of g x / sqrt(mean(x^2) + eps). */
@@ -179,22 +187,25 @@ public final class NormKernels {
     double[] sums = scratch.doubles(0, n);
     java.util.Arrays.fill(sums, 0, n, 0);
     if (!layer && Compute.of(in.dtype()) == Compute.FLOAT) {
-      float[] x = scratch.floats(0, n);
-      float[] h = scratch.floats(1, n);
+      int batch = batch(n);
+      float[] x = scratch.floats(0, batch * n);
+      float[] h = scratch.floats(1, batch * n);
       float[] block = scratch.floats(2, n);
       java.util.Arrays.fill(block, 0, n, 0);
-      for (long r = 0; r < rows; r++) {
-        from.read(x, 0, n);
-        gradients.read(h, 0, n);
-        float s = (float) (1 / Math.sqrt(squares(x, n) / n + eps));
-        for (int i = 0; i < n; i++) {
-          block[i] += h[i] * (x[i] * s);
-        }
-        if ((r + 1) % BLOCK == 0 || r + 1 == rows) {
+      for (long r = 0; r < rows; r += batch) {
+        int count = (int) Math.min(batch, rows - r);
+        from.read(x, 0, count * n);
+        gradients.read(h, 0, count * n);
+        for (int k = 0; k < count; k++) {
+          int at = k * n;
+          float s = (float) (1 / Math.sqrt(dot(x, x, at, n) / n + eps));
           for (int i = 0; i < n; i++) {
-            sums[i] += block[i];
-            block[i] = 0;
+            block[i] += h[at + i] * (x[at + i] * s);
           }
+        }
+        for (int i = 0; i < n; i++) {
+          sums[i] += block[i];
+          block[i] = 0;
         }
       }
     } else {

@@ -33,7 +33,29 @@ public final class ReduceKernels {
 
   /** The p-norm. */
   public static void norm(StridedTensor in, StridedTensor out, int[] dims, double p) {
-    reduceDoubles(in, out, dims, new Reducer.Norm(p));
+    if (p == 2 && Compute.of(in.dtype()) == Compute.FLOAT) {
+      norm2(in, out, dims);
+    } else {
+      reduceDoubles(in, out, dims, new Reducer.Norm(p));
+    }
+  }
+
+  private static void norm2(StridedTensor in, StridedTensor out, int[] dims) {
+    Plan plan = new Plan(in, dims);
+    Cursor from = plan.outputMajor(in);
+    Cursor to = new Cursor(out);
+    float[] x = Scratch.get().floats(0, CHUNK);
+    double[] one = Scratch.get().doubles(0, 1);
+    for (long k = 0; k < plan.outputs; k++) {
+      double sum = 0;
+      for (long done = 0; done < plan.elements; done += CHUNK) {
+        int n = (int) Math.min(CHUNK, plan.elements - done);
+        from.read(x, 0, n);
+        sum += NormKernels.dot(x, x, 0, n);
+      }
+      one[0] = Math.sqrt(sum);
+      to.write(one, 0, 1);
+    }
   }
 
   /** The variance, or its root. */

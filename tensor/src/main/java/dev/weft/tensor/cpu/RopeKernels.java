@@ -37,18 +37,16 @@ public final class RopeKernels {
       new Cursor(cos).read(c, 0, c.length);
       new Cursor(sin).read(s, 0, s.length);
       float sign = inverse ? -1 : 1;
-      float[] x = Scratch.get().floats(0, n);
-      for (long r = 0; r < rows; r++) {
-        int at = (int) (r / inner % positions) * half;
-        from.read(x, 0, n);
-        for (int e = 0; e < half; e++) {
-          float a = x[2 * e];
-          float b = x[2 * e + 1];
-          float k = sign * s[at + e];
-          x[2 * e] = a * c[at + e] - b * k;
-          x[2 * e + 1] = a * k + b * c[at + e];
+      // Several short rows at a time.
+      int batch = Math.max(1, Scratch.CHUNK / n);
+      float[] x = Scratch.get().floats(0, batch * n);
+      for (long r = 0; r < rows; r += batch) {
+        int count = (int) Math.min(batch, rows - r);
+        from.read(x, 0, count * n);
+        for (int k = 0; k < count; k++) {
+          rotate(x, k * n, c, s, (int) ((r + k) / inner % positions) * half, half, sign);
         }
-        to.write(x, 0, n);
+        to.write(x, 0, count * n);
       }
       return;
     }
@@ -69,6 +67,18 @@ public final class RopeKernels {
         x[2 * e + 1] = a * k + b * c[at + e];
       }
       to.write(x, 0, n);
+    }
+  }
+
+  private static void rotate(
+      float[] x, int at, float[] cos, float[] sin, int table, int half, float sign) {
+    for (int e = 0; e < half; e++) {
+      float a = x[at + 2 * e];
+      float b = x[at + 2 * e + 1];
+      float c = cos[table + e];
+      float s = sign * sin[table + e];
+      x[at + 2 * e] = a * c - b * s;
+      x[at + 2 * e + 1] = a * s + b * c;
     }
   }
 }

@@ -4,6 +4,7 @@ import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.CompareLoops;
+import dev.weft.tensor.cpu.CopyKernels;
 import dev.weft.tensor.cpu.Elementwise;
 import dev.weft.tensor.cpu.Loops;
 import dev.weft.tensor.cpu.MoreLoops;
@@ -74,19 +75,21 @@ public final class Compare {
       Op.function(
               "masked_fill",
               (in, a) -> {
-                Check.bool("masked_fill", "mask", in[1]);
-                Number v = Pointwise.number("masked_fill", a);
-                if (Promotion.isFloating(v) && !in[0].dtype().isFloatingPoint()) {
-                  throw Check.bad(
-                      "masked_fill",
-                      "value " + v + " is not an integer and the tensor is " + in[0].dtype());
-                }
+                checkFill("masked_fill", in, a);
                 return TensorSpec.one(Check.broadcast("masked_fill", in), in[0].dtype());
               },
-              (in, out, a) -> Elementwise.run(MoreLoops.MASKED_FILL, out[0].dtype(), in, out[0], a))
+              (in, out, a) -> CopyKernels.maskedFill(in[0], in[1], out[0], a.get(0, Number.class)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary((ctx, g) -> Grads.reduce(ctx, 0, maskedFill(g, ctx.input(1), 0))));
+
+  static void checkFill(String op, Tensor[] in, Attrs a) {
+    Check.bool(op, "mask", in[1]);
+    Number v = Pointwise.number(op, a);
+    if (Promotion.isFloating(v) && !in[0].dtype().isFloatingPoint()) {
+      throw Check.bad(op, "value " + v + " is not an integer and the tensor is " + in[0].dtype());
+    }
+  }
 
   /** a == b. */
   public static Tensor eq(Tensor a, Tensor b) {
@@ -176,5 +179,29 @@ public final class Compare {
   /** A number where the mask (bool) is true, else x; both broadcast. */
   public static Tensor maskedFill(Tensor x, Tensor mask, Number value) {
     return Dispatcher.call(MASKED_FILL, Attrs.of(value), x, mask);
+  }
+
+  /** Whether shapes and all values are equal; NaN is not equal to itself. Reads the data. */
+  public static boolean equal(Tensor a, Tensor b) {
+    Check.sameDType("equal", a, b);
+    return java.util.Arrays.equals(a.shape(), b.shape())
+        && Reductions.all(eq(a, b), new int[0], false).item() != 0;
+  }
+
+  /** Whether |a - b| &lt;= atol + rtol |b| everywhere; NaN is not close to itself. Reads the data. */
+  public static boolean allClose(Tensor a, Tensor b, double rtol, double atol) {
+    return allClose(a, b, rtol, atol, false);
+  }
+
+  /** The same, with the choice of counting NaN as close to NaN. */
+  public static boolean allClose(
+      Tensor a, Tensor b, double rtol, double atol, boolean equalNan) {
+    Check.sameDType("allclose", a, b);
+    Tensor bound = Pointwise.add(Pointwise.mul(Unary.abs(b), rtol), atol);
+    Tensor close = logicalOr(le(Unary.abs(Pointwise.sub(a, b)), bound), eq(a, b));
+    if (equalNan) {
+      close = logicalOr(close, logicalAnd(Unary.isNan(a), Unary.isNan(b)));
+    }
+    return Reductions.all(close, new int[0], false).item() != 0;
   }
 }

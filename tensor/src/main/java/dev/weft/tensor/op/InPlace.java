@@ -197,7 +197,7 @@ public final class InPlace {
       Op.inPlace(
               "clamp_",
               (in, a) -> {
-                Unary.checkClamp("clamp_", in[0], a);
+                Check.castable("clamp_", Unary.clampDType("clamp_", in[0], a), in[0].dtype());
                 return TensorSpec.one(in[0].shape(), in[0].dtype());
               },
               (in, out, a) -> Elementwise.run(MoreLoops.CLAMP, in[0].dtype(), in, out[0], a))
@@ -238,10 +238,10 @@ public final class InPlace {
       Op.inPlace(
               "masked_fill_",
               (in, a) -> {
-                Check.bool("masked_fill_", "mask", in[1]);
+                Compare.checkFill("masked_fill_", in, a);
                 return TensorSpec.one(Check.broadcast("masked_fill_", in), in[0].dtype());
               },
-              (in, out, a) -> Elementwise.run(MoreLoops.MASKED_FILL, in[0].dtype(), in, out[0], a))
+              (in, out, a) -> CopyKernels.maskedFill(out[0], in[1], a.get(0, Number.class)))
           .gradient(
               Op.Saves.INPUTS, Grads.unary((ctx, g) -> Compare.maskedFill(g, ctx.input(1), 0)));
 
@@ -274,6 +274,7 @@ public final class InPlace {
 
   /** a -= value. */
   public static Tensor sub(Tensor a, Number value) {
+    Pointwise.notBool("sub_scalar_", a);
     return Dispatcher.call(SUB_SCALAR, Attrs.of(value), a);
   }
 

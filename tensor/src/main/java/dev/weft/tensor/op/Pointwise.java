@@ -302,11 +302,13 @@ public final class Pointwise {
 
   /** a - value. */
   public static Tensor sub(Tensor a, Number value) {
+    notBool("sub_scalar", a);
     return Dispatcher.call(SUB_SCALAR, Attrs.of(value), a);
   }
 
   /** value - a. */
   public static Tensor rsub(Tensor a, Number value) {
+    notBool("rsub_scalar", a);
     return Dispatcher.call(RSUB_SCALAR, Attrs.of(value), a);
   }
 
@@ -391,9 +393,11 @@ public final class Pointwise {
     return alpha.doubleValue() == 1 ? Attrs.NONE : Attrs.of(alpha);
   }
 
-  static void notBool(String op, Tensor a, Tensor b) {
-    if (a.dtype() == DType.BOOL && b.dtype() == DType.BOOL) {
-      throw Check.bad(op, "bool tensors have no difference; use logicalXor or logicalNot");
+  static void notBool(String op, Tensor... tensors) {
+    for (Tensor t : tensors) {
+      if (t.dtype() == DType.BOOL) {
+        throw Check.bad(op, "bool tensors have no difference; use logicalXor or logicalNot");
+      }
     }
   }
 }

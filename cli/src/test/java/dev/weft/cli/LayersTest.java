@@ -1,0 +1,52 @@
+package dev.weft.cli;
+
+import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
+
+import com.tngtech.archunit.core.importer.ImportOption;
+import com.tngtech.archunit.junit.AnalyzeClasses;
+import com.tngtech.archunit.junit.ArchTest;
+import com.tngtech.archunit.lang.ArchRule;
+
+/** Dependencies point one way. */
+@AnalyzeClasses(packages = "dev.weft", importOptions = ImportOption.DoNotIncludeTests.class)
+class LayersTest {
+  @ArchTest
+  static final ArchRule LAYERS =
+      layeredArchitecture()
+          .consideringOnlyDependenciesInLayers()
+          .layer("tensor")
+          .definedBy("dev.weft.tensor..", "dev.weft.nn..", "dev.weft.optim..")
+          .layer("c10d")
+          .definedBy("dev.weft.c10d..")
+          .layer("funcol")
+          .definedBy("dev.weft.funcol..")
+          .layer("mesh")
+          .definedBy("dev.weft.mesh..")
+          .layer("dtensor")
+          .definedBy("dev.weft.dtensor..")
+          .layer("parallel")
+          .definedBy("dev.weft.parallel..")
+          .layer("conformance")
+          .definedBy("dev.weft.conformance..")
+          .layer("examples")
+          .definedBy("dev.weft.examples..")
+          .layer("cli")
+          .definedBy("dev.weft.cli..")
+          .whereLayer("cli")
+          .mayNotBeAccessedByAnyLayer()
+          .whereLayer("examples")
+          .mayOnlyBeAccessedByLayers("cli")
+          .whereLayer("conformance")
+          .mayOnlyBeAccessedByLayers("cli")
+          .whereLayer("parallel")
+          .mayOnlyBeAccessedByLayers("conformance", "examples", "cli")
+          .whereLayer("dtensor")
+          .mayOnlyBeAccessedByLayers("parallel", "conformance", "examples", "cli")
+          .whereLayer("mesh")
+          .mayOnlyBeAccessedByLayers("dtensor", "parallel", "conformance", "examples", "cli")
+          .whereLayer("funcol")
+          .mayOnlyBeAccessedByLayers("dtensor", "parallel", "conformance", "examples", "cli")
+          .whereLayer("c10d")
+          .mayOnlyBeAccessedByLayers(
+              "funcol", "mesh", "dtensor", "parallel", "conformance", "examples", "cli");
+}
