@@ -474,6 +474,31 @@ public final class DeviceMesh {
     return new DeviceMesh(root, new MeshDim[] {name == null ? flat : root.register(name, flat)});
   }
 
+  /**
+   * Some of the dimensions as one, where a group that spans them is at hand without making one:
+   * they were flattened, or they are the whole world.
+   *
+   * @return null where there is none
+   */
+  public @Nullable DeviceMesh merged(int... dimensions) {
+    MeshDim flat = flat(dimensions);
+    boolean world = flat.size() == root.ranks.length && root.isWorld();
+    return world || root.isFlattened(flat) ? new DeviceMesh(root, new MeshDim[] {flat}) : null;
+  }
+
+  /** Whether some dimensions, in this order, were flattened into one. */
+  public boolean isFlattened(int... dimensions) {
+    return root.isFlattened(flat(dimensions));
+  }
+
+  private MeshDim flat(int... dimensions) {
+    MeshDim[] chosen = new MeshDim[dimensions.length];
+    for (int i = 0; i < chosen.length; i++) {
+      chosen[i] = dims[checkDim(dimensions[i])];
+    }
+    return MeshDim.flatten(null, chosen);
+  }
+
   /** A mesh with one dimension cut into several. */
   public DeviceMesh unflatten(String dim, int[] sizes, String... names) {
     for (MeshDim d : dims) {
