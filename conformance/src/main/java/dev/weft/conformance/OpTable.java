@@ -9,19 +9,19 @@ import dev.weft.tensor.op.Attention;
 import dev.weft.tensor.op.Casts;
 import dev.weft.tensor.op.Compare;
 import dev.weft.tensor.op.Creation;
-import dev.weft.tensor.op.Indexing;
+import dev.weft.tensor.op.Extrema;
 import dev.weft.tensor.op.InPlace;
+import dev.weft.tensor.op.Indexing;
 import dev.weft.tensor.op.Joins;
 import dev.weft.tensor.op.Losses;
 import dev.weft.tensor.op.MatMul;
 import dev.weft.tensor.op.Norms;
+import dev.weft.tensor.op.Ordering;
 import dev.weft.tensor.op.Pointwise;
 import dev.weft.tensor.op.Random;
 import dev.weft.tensor.op.Rearrange;
 import dev.weft.tensor.op.Reductions;
 import dev.weft.tensor.op.Softmaxes;
-import dev.weft.tensor.op.Extrema;
-import dev.weft.tensor.op.Ordering;
 import dev.weft.tensor.op.Splits;
 import dev.weft.tensor.op.Statistics;
 import dev.weft.tensor.op.Unary;
@@ -145,15 +145,17 @@ final class OpTable {
     put("lerp", (t, a) -> Pointwise.lerp(t.get(0), t.get(1), t.get(2)));
     put("where", (t, a) -> Compare.where(t.get(0), t.get(1), t.get(2)));
     put("masked_fill", (t, a) -> Compare.maskedFill(t.get(0), t.get(1), a.value()));
-    put(
-        "addcmul",
-        (t, a) -> Pointwise.addcmul(t.get(0), t.get(1), t.get(2), a.number("value", 1)));
+    put("addcmul", (t, a) -> Pointwise.addcmul(t.get(0), t.get(1), t.get(2), a.number("value", 1)));
     put("equal", (t, a) -> Compare.equal(t.get(0), t.get(1)));
     put(
         "allclose",
         (t, a) ->
             Compare.allClose(
-                t.get(0), t.get(1), a.real("rtol", 1e-5), a.real("atol", 1e-8), a.flag("equal_nan")));
+                t.get(0),
+                t.get(1),
+                a.real("rtol", 1e-5),
+                a.real("atol", 1e-8),
+                a.flag("equal_nan")));
   }
 
   private static void inPlace() {
@@ -218,9 +220,7 @@ final class OpTable {
     put("index_select", (t, a) -> Indexing.indexSelect(t.get(0), a.at("dim", 0), t.get(1)));
     put("index", (t, a) -> Indexing.indexSelect(t.get(0), 0, t.get(1)));
     put("gather", (t, a) -> Indexing.gather(t.get(0), a.at("dim", 0), t.get(1)));
-    put(
-        "scatter_add",
-        (t, a) -> Indexing.scatterAdd(t.get(0), a.at("dim", 0), t.get(1), t.get(2)));
+    put("scatter_add", (t, a) -> Indexing.scatterAdd(t.get(0), a.at("dim", 0), t.get(1), t.get(2)));
     put(
         "embedding",
         (t, a) ->
@@ -228,7 +228,9 @@ final class OpTable {
                 ? Indexing.embedding(t.get(0), t.get(1), a.at("padding_idx", -1))
                 : Indexing.embedding(t.get(0), t.get(1)));
     put("cumsum", (t, a) -> Reductions.cumsum(t.get(0), a.at("dim", 0)));
-    put("topk", (t, a) -> Ordering.topk(t.get(0), a.at(0), a.at("dim", -1), a.flag("largest", true)));
+    put(
+        "topk",
+        (t, a) -> Ordering.topk(t.get(0), a.at(0), a.at("dim", -1), a.flag("largest", true)));
     put("sort", (t, a) -> Ordering.sort(t.get(0), a.at("dim", -1), a.flag("descending")));
   }
 

@@ -33,7 +33,7 @@ final class TpPlan {
       case "Rowwise" -> cut(Styles.rowwise(), options);
       case "Sequence" -> Styles.sequence();
       case "PrepareInput" -> {
-        String[] ends = options.split(",")[0].split("->");
+        String[] ends = options.split(",", -1)[0].split("->", -1);
         Styles.Input input =
             Styles.prepareInput(Placements.parse(ends[0]), Placements.parse(ends[1]));
         yield options.contains("local_output=true") ? input.localOutput(true) : input;
@@ -44,8 +44,8 @@ final class TpPlan {
 
   private static Styles.Cut cut(Styles.Cut style, String options) {
     Styles.Cut out = style;
-    for (String option : options.isEmpty() ? new String[0] : options.split(",")) {
-      String[] pair = option.trim().split("=");
+    for (String option : options.isEmpty() ? new String[0] : options.split(",", -1)) {
+      String[] pair = option.trim().split("=", -1);
       out =
           switch (pair[0]) {
             case "in" -> out.input(placement(pair[1]));

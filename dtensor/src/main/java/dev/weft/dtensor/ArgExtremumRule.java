@@ -8,8 +8,8 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.Tensors;
 import dev.weft.tensor.cpu.Elements;
 import dev.weft.tensor.op.Dispatcher;
-import dev.weft.tensor.op.Indexing;
 import dev.weft.tensor.op.Extrema;
+import dev.weft.tensor.op.Indexing;
 import dev.weft.tensor.op.Views;
 import java.util.ArrayList;
 import java.util.List;
@@ -92,20 +92,18 @@ final class ArgExtremumRule implements Sharding.Rule {
     }
     Tensor index =
         (all
-                ? (max ? Extrema.argmax(local) : Extrema.argmin(local))
-                : (max
-                    ? Extrema.argmax(local, dims[0], true)
-                    : Extrema.argmin(local, dims[0], true)));
+            ? (max ? Extrema.argmax(local) : Extrema.argmin(local))
+            : (max ? Extrema.argmax(local, dims[0], true) : Extrema.argmin(local, dims[0], true)));
     Tensor value =
         all
             ? Indexing.gather(Views.reshape(local, -1), 0, Views.reshape(index, 1))
             : Indexing.gather(local, dims[0], index);
-    dev.weft.tensor.Regions.copy(
-        (StridedTensor) Views.reshape(value, shape), values);
+    dev.weft.tensor.Regions.copy((StridedTensor) Views.reshape(value, shape), values);
     long[] own = index.toLongArray();
     long[] offset = spec.globalOffset();
     for (int i = 0; i < own.length; i++) {
-      long global = all ? ravel(own[i], local.shape(), offset, spec.shape()) : own[i] + offset[dims[0]];
+      long global =
+          all ? ravel(own[i], local.shape(), offset, spec.shape()) : own[i] + offset[dims[0]];
       Elements.putLong(DType.INT64, address(positions, i), global);
     }
     return new StridedTensor[] {values, positions};
@@ -182,13 +180,10 @@ final class ArgExtremumRule implements Sharding.Rule {
   }
 
   private static StridedTensor gather(ProcessGroup group, StridedTensor mine) {
-    StridedTensor all =
-        Tensors.empty(mine.dtype(), mine.device(), mine.numel() * group.size());
+    StridedTensor all = Tensors.empty(mine.dtype(), mine.device(), mine.numel() * group.size());
     group
         .allGatherIntoTensor(
-            all,
-            dev.weft.tensor.Regions.reshaped(mine, mine.numel()),
-            CollectiveOptions.ASYNC)
+            all, dev.weft.tensor.Regions.reshaped(mine, mine.numel()), CollectiveOptions.ASYNC)
         .await();
     return all;
   }

@@ -45,6 +45,11 @@ final class LossRules {
     return attrs.get(0, String.class);
   }
 
+  /** Cuts of targets that differ from those of the input would be in another order. */
+  private static boolean isWhole(DTensorSpec target) {
+    return target.placements().stream().noneMatch(Placement::isShard);
+  }
+
   /** The dimension of the input that a dimension of the target is. */
   private static Placement ofInput(int targetDim) {
     return new Shard(targetDim == 0 ? 0 : targetDim + 1);
@@ -61,9 +66,11 @@ final class LossRules {
       for (int d = 0; d < call.ndim(1); d++) {
         Placement out = reduction.equals("none") ? new Shard(d) : Partial.SUM;
         Sharding.Row row = Sharding.Row.of(out, ofInput(d), new Shard(d));
-        if (reduction.equals("mean")) {
+        if (reduction.equals("mean") && isWhole(call.inputs().get(1))) {
           // Where targets are whole they can be counted without asking the other ranks.
           rows.add(Sharding.Row.of(out, ofInput(d), Replicate.INSTANCE));
+        }
+        if (reduction.equals("mean")) {
           row = row.communicating(1, 8);
         }
         rows.add(row);
@@ -136,8 +143,10 @@ final class LossRules {
         for (int d = 0; d < call.ndim(2); d++) {
           Placement gradient = reduction.equals("none") ? new Shard(d) : Replicate.INSTANCE;
           Sharding.Row row = Sharding.Row.of(ofInput(d), gradient, ofInput(d), new Shard(d));
-          if (reduction.equals("mean")) {
+          if (reduction.equals("mean") && isWhole(call.inputs().get(2))) {
             rows.add(Sharding.Row.of(ofInput(d), gradient, ofInput(d), Replicate.INSTANCE));
+          }
+          if (reduction.equals("mean")) {
             row = row.communicating(1, 8);
           }
           rows.add(row);

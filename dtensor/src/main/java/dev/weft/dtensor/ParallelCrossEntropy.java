@@ -11,10 +11,10 @@ import dev.weft.tensor.op.Casts;
 import dev.weft.tensor.op.Compare;
 import dev.weft.tensor.op.Creation;
 import dev.weft.tensor.op.Dispatcher;
+import dev.weft.tensor.op.Extrema;
 import dev.weft.tensor.op.Indexing;
 import dev.weft.tensor.op.Op;
 import dev.weft.tensor.op.Pointwise;
-import dev.weft.tensor.op.Extrema;
 import dev.weft.tensor.op.Reductions;
 import dev.weft.tensor.op.Unary;
 import dev.weft.tensor.op.Views;
@@ -63,17 +63,6 @@ public final class ParallelCrossEntropy {
       DTensorSpec logits, int classDim, int meshDim, DTensorSpec target, StridedTensor local) {
     boolean none(Attrs a) {
       return a.get(0, String.class).equals("none");
-    }
-
-    /** Mesh dimensions along which positions are cut. */
-    List<Integer> positionDims() {
-      List<Integer> dims = new ArrayList<>();
-      for (int m = 0; m < logits.mesh().ndim(); m++) {
-        if (m != meshDim && logits.placements().get(m).isShard() && logits.mesh().size(m) > 1) {
-          dims.add(m);
-        }
-      }
-      return dims;
     }
 
     long firstClass() {

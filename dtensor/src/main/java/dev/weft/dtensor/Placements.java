@@ -45,7 +45,7 @@ public final class Placements {
           return new Shard(Integer.parseInt(inner));
         }
         if (text.startsWith("SS(")) {
-          String[] parts = text.substring(3, text.length() - 1).split(",");
+          String[] parts = text.substring(3, text.length() - 1).split(",", -1);
           return new StridedShard(
               Integer.parseInt(parts[0].trim()), Integer.parseInt(parts[1].trim()));
         }

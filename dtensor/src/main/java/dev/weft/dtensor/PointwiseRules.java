@@ -15,6 +15,8 @@ import java.util.Set;
 final class PointwiseRules {
   private static final String[] NONLINEAR = {
     "pow",
+    "ceil",
+    "round",
     "add_scalar",
     "sub_scalar",
     "rsub_scalar",

@@ -29,7 +29,7 @@ final class ViewRules {
     rules.put("slice_backward", new SliceBackward());
     rules.put("select", FollowRules.passing(ViewRules::select));
     rules.put("unsqueeze", FollowRules.passing(ViewRules::unsqueeze));
-    rules.put("squeeze", FollowRules.passing(ViewRules::squeeze));
+    rules.put("squeeze", new Squeeze());
     rules.put("expand", new Expand());
     rules.put(
         "flip", FollowRules.passing(call -> FollowRules.but(call.ndim(0), call.attrs().intsAt(0))));
@@ -116,6 +116,29 @@ final class ViewRules {
       }
     }
     return to;
+  }
+
+  /** Attributes: the dimensions that may go; parts may be of size 1 where the whole is not. */
+  private static final class Squeeze implements Sharding.Rule {
+    private static final Sharding.Rule RULE = FollowRules.passing(ViewRules::squeeze);
+
+    @Override
+    public List<Sharding.Row> rows(Sharding.Call call) {
+      return List.of();
+    }
+
+    @Override
+    public Sharding.@org.jspecify.annotations.Nullable Layouts layouts(Sharding.Call call) {
+      return RULE.layouts(call);
+    }
+
+    @Override
+    public Attrs localAttrs(
+        Sharding.Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs) {
+      int[] gone =
+          Arrays.stream(call.attrs().intsAt(0)).filter(d -> call.shape(0)[d] == 1).toArray();
+      return call.attrs().with(0, gone);
+    }
   }
 
   private static int[] repeat(Sharding.Call call) {
