@@ -258,6 +258,14 @@ public final class DeviceMesh {
     return root.contains();
   }
 
+  /**
+   * Whether this part of the root is the first of those that lie beside each other, so that of the
+   * ranks at one coordinate of the parts just one says true. True for the root itself.
+   */
+  public boolean isFirstPart() {
+    return root.contains() && base() == 0;
+  }
+
   /** This rank's index along each dimension, or null outside the mesh. */
   public int @Nullable [] getCoordinate() {
     return root.contains()
