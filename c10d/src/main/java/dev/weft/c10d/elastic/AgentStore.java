@@ -25,7 +25,8 @@ record AgentStore(TcpStore store, boolean hosted, String address) implements Aut
 
   /** Serves the endpoint if it can, else connects to it. */
   static AgentStore open(String host, int port, Duration timeout) {
-    if (isLocal(host)) {
+    boolean local = isLocal(host);
+    if (local) {
       try {
         var store =
             TcpStore.at(host, port).server(true).waitForWorkers(false).timeout(timeout).open();
@@ -39,8 +40,9 @@ record AgentStore(TcpStore store, boolean hosted, String address) implements Aut
       }
     }
     var store = TcpStore.at(host, port).waitForWorkers(false).timeout(timeout).open();
-    // The address by which this machine reached the store is one that others can reach.
-    String own = store.localAddress().map(InetAddress::getHostAddress).orElse(host);
+    // On the store's machine the others come by the endpoint's name, as to the store; elsewhere by
+    // the address from which this machine reached it.
+    String own = local ? host : store.localAddress().map(InetAddress::getHostAddress).orElse(host);
     return new AgentStore(store, false, own);
   }
 

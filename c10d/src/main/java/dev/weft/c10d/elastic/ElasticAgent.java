@@ -111,7 +111,7 @@ public final class ElasticAgent {
         report.say("run '" + config.runId() + "' is over already: " + state.reason());
         return state.exitCode();
       }
-      var self = new Member(id, agents.address(), -1);
+      var self = new Member(id, -1);
       var agent = new ElasticAgent(config, options, agents, ledger, self, state, report);
       return agent.runHooked();
     }
@@ -236,34 +236,24 @@ public final class ElasticAgent {
     }
     lastCall = null;
     if (joining.hasPassed()) {
-      return changed(s -> s.round() == state.round() && !s.isReady() ? s.giveUp(missing(s), 1) : s);
+      return changed(
+          s ->
+              s.round() == state.round() && !s.isReady()
+                  ? s.giveUp(RunReport.tooFew(s, joining.timeout()), 1)
+                  : s);
     }
     return false;
-  }
-
-  private String missing(RunState state) {
-    String late =
-        state.pending().isEmpty()
-            ? ""
-            : "; still stopping their ranks: "
-                + String.join(", ", state.pending().stream().map(Member::id).toList());
-    return "%d of at least %d nodes joined attempt %d within %s (%s)%s"
-        .formatted(
-            state.members().size(),
-            state.settings().minNodes(),
-            state.round(),
-            joining,
-            state.reason(),
-            late);
   }
 
   /** Starts this node's ranks, once node 0 has opened their store. */
   private boolean begin(RunState state, int node) {
     var served = ranksStore;
+    if (served != null && (node > 0 || state.master().isEmpty())) {
+      served.close(); // made for a round that did not come about
+      ranksStore = null;
+      served = null;
+    }
     if (node == 0 && state.master().isEmpty()) {
-      if (served != null) {
-        served.close();
-      }
       try {
         served = agents.serveRanks(config.masterPort());
       } catch (StoreException e) {
@@ -279,7 +269,7 @@ public final class ElasticAgent {
       return false;
     }
     var master = HostAndPort.fromString(state.master());
-    TcpStore store = node == 0 && served != null ? served : connect(master, node);
+    TcpStore store = served != null ? served : connect(master, node);
     if (store == null) {
       return false;
     }
@@ -370,32 +360,38 @@ public final class ElasticAgent {
 
   /** The agent that serves the store stays until the others have read how the run ended. */
   private void sayGoodbye(RunState state) {
-    ledger.leave();
-    if (!agents.hosted()) {
-      return;
-    }
-    var others = state.everyone();
-    others.remove(self.id());
-    others.removeAll(watch.silent());
-    if (!others.isEmpty()) {
-      var limit = config.gracePeriod().plus(config.noticePeriod()).plus(options.heartbeatTimeout());
-      var missing = ledger.awaitLeft(others, limit);
-      if (!missing.isEmpty()) {
-        log.warn("agents {} did not take leave within {} ms", missing, limit.toMillis());
+    var limit = config.gracePeriod().plus(config.noticePeriod()).plus(options.heartbeatTimeout());
+    try {
+      ledger.leave();
+      var others = state.everyone();
+      others.remove(self.id());
+      others.removeAll(watch.silent());
+      if (agents.hosted() && !others.isEmpty()) {
+        var missing = ledger.awaitLeft(others, limit);
+        if (!missing.isEmpty()) {
+          log.warn("agents {} did not take leave within {} ms", missing, limit.toMillis());
+        }
       }
+    } catch (StoreException e) {
+      log.debug("the agents' store is gone already", e); // all is known that it could tell
     }
   }
 
   private int leave() {
     report.say("this agent was asked to end; its ranks get SIGTERM");
     String who = "node " + self.id();
-    RunState state =
-        ledger.change(
-            s ->
-                agents.hosted() && s.everyone().size() > 1
-                    ? s.giveUp(
-                        who + ", which serves the rendezvous store, was asked to end", STOPPED)
-                    : s.drop(self.id(), who + " was asked to end and leaves"));
+    RunState state = watch.latest();
+    try {
+      state =
+          ledger.change(
+              s ->
+                  agents.hosted() && s.everyone().size() > 1
+                      ? s.giveUp(
+                          who + ", which serves the rendezvous store, was asked to end", STOPPED)
+                      : s.drop(self.id(), who + " was asked to end and leaves"));
+    } catch (StoreException e) {
+      log.warn("the others could not be told that this agent leaves", e);
+    }
     closeAttempt();
     sayGoodbye(state);
     return STOPPED;

@@ -2,6 +2,9 @@ package dev.weft.c10d.elastic;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.weft.c10d.DistributedException;
 import dev.weft.c10d.StoreTimeoutException;
 import dev.weft.c10d.store.Store;
 import java.time.Duration;
@@ -22,6 +25,8 @@ final class Ledger {
   private static final String CHANGE = "change/";
   private static final String LEFT = "left/";
 
+  private static final ObjectMapper JSON = new ObjectMapper();
+
   /** How many notices of changes stay, for agents that look late. */
   private static final int KEPT_CHANGES = 16;
 
@@ -35,31 +40,51 @@ final class Ledger {
 
   /** The state, made by whoever looks first. */
   RunState open(Settings settings) {
-    String first = RunState.first(settings).written(self).toText();
-    return RunState.parse(store.compareSet(STATE, "", first));
+    String first = text(RunState.first(settings).written(self));
+    return parse(store.compareSet(STATE, "", first));
   }
 
   RunState read() {
-    return RunState.parse(store.getString(STATE));
+    return parse(store.getString(STATE));
   }
 
   /** Applies a transition to whatever the state is by then; returns the state afterwards. */
   RunState change(UnaryOperator<RunState> transition) {
     String seen = store.getString(STATE);
     while (true) {
-      RunState present = RunState.parse(seen);
+      RunState present = parse(seen);
       RunState next = transition.apply(present);
       if (next.equals(present)) {
         return present;
       }
       RunState written = next.written(self);
-      String text = written.toText();
+      String text = text(written);
       String now = new String(compareSet(seen, text), UTF_8);
       if (now.equals(text)) {
         announce(written.version());
         return written;
       }
       seen = now;
+    }
+  }
+
+  static RunState parse(String text) {
+    try {
+      return JSON.readValue(text, RunState.class);
+    } catch (JsonProcessingException e) {
+      throw new DistributedException(
+          "the state of the run cannot be read; another program, or another version of Weft, uses"
+              + " this rendezvous id: "
+              + text.substring(0, Math.min(200, text.length())),
+          e);
+    }
+  }
+
+  static String text(RunState state) {
+    try {
+      return JSON.writeValueAsString(state);
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException("a state that is no JSON: " + state, e);
     }
   }
 

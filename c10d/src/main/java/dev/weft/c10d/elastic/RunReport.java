@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.io.IOException;
 import java.io.OutputStream;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.slf4j.Logger;
@@ -74,6 +75,23 @@ final class RunReport {
       failure.trace().lines().forEach(frame -> lines.add("        " + frame));
     }
     say(lines);
+  }
+
+  /** Why a round that has too few agents is given up. */
+  static String tooFew(RunState state, Duration waited) {
+    String late =
+        state.pending().isEmpty()
+            ? ""
+            : "; still stopping their ranks: "
+                + String.join(", ", state.pending().stream().map(Member::id).toList());
+    return "%d of at least %d nodes joined attempt %d within %d ms (%s)%s"
+        .formatted(
+            state.members().size(),
+            state.settings().minNodes(),
+            state.round(),
+            waited.toMillis(),
+            state.reason(),
+            late);
   }
 
   private static String cut(String line) {

@@ -1,8 +1,5 @@
 package dev.weft.c10d.elastic;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.weft.c10d.StoreException;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashSet;
@@ -56,8 +53,6 @@ record RunState(
     String reason,
     @Nullable FirstFailure failure,
     int exitCode) {
-  private static final ObjectMapper JSON = new ObjectMapper();
-
   /** Where a run stands. */
   enum Phase {
     /** Agents gather. */
@@ -88,26 +83,6 @@ record RunState(
         "the run begins",
         null,
         0);
-  }
-
-  static RunState parse(String text) {
-    try {
-      return JSON.readValue(text, RunState.class);
-    } catch (JsonProcessingException e) {
-      throw new StoreException(
-          "the state of the run cannot be read; another program, or another version of Weft, uses"
-              + " this rendezvous id: "
-              + text.substring(0, Math.min(200, text.length())),
-          e);
-    }
-  }
-
-  String toText() {
-    try {
-      return JSON.writeValueAsString(this);
-    } catch (JsonProcessingException e) {
-      throw new IllegalStateException("a state that is no JSON: " + this, e);
-    }
   }
 
   // ---- questions ----

@@ -41,6 +41,9 @@ final class WorkerGroup {
       LaunchConfig config, RankEnvironment place, RankFiles files, Runnable onEnd) {
     var group = new WorkerGroup(config, files, onEnd);
     boolean done = false;
+    if (config.nprocPerNode() > 1) {
+      NativeCache.warm();
+    }
     try {
       for (int local = 0; local < config.nprocPerNode(); local++) {
         group.add(place, local);

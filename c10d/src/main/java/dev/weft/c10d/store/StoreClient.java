@@ -49,10 +49,7 @@ final class StoreClient {
    * @param secret what the server must know, too
    */
   StoreClient(
-      String host,
-      int port,
-      @Nullable InetAddress fixedAddress,
-      Optional<SharedSecret> secret) {
+      String host, int port, @Nullable InetAddress fixedAddress, Optional<SharedSecret> secret) {
     this.secret = secret;
     this.host = host;
     this.port = port;

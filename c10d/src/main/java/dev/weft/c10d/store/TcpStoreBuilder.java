@@ -137,8 +137,7 @@ public final class TcpStoreBuilder {
             : null;
     int actual = server == null ? port : server.port();
     var client =
-        new StoreClient(
-            host, actual, server == null ? null : reachable(server.address()), shared);
+        new StoreClient(host, actual, server == null ? null : reachable(server.address()), shared);
     var store = new TcpStore(client, server, actual, timeout, true);
     boolean done = false;
     try {

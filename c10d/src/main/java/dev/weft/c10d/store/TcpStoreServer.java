@@ -81,8 +81,7 @@ final class TcpStoreServer {
                   @Override
                   protected void initChannel(SocketChannel channel) {
                     channels.add(channel);
-                    secret.ifPresent(
-                        known -> channel.pipeline().addLast(new SecretGate(known)));
+                    secret.ifPresent(known -> channel.pipeline().addLast(new SecretGate(known)));
                     var session = new ServerSession(table, waiters);
                     channel.pipeline().addLast(new RequestDecoder(session::isClear), session);
                   }

@@ -66,7 +66,8 @@ class StoreSecretTest {
     try (var server = server("")) {
       assertThatThrownBy(() -> client(server.port(), SECRET))
           .isExactlyInstanceOf(StoreException.class)
-          .hasMessageContaining("WEFT_STORE_SECRET is set here, and the server was started without");
+          .hasMessageContaining(
+              "WEFT_STORE_SECRET is set here, and the server was started without");
     }
   }
 
