@@ -30,10 +30,22 @@ final class LinePump implements Runnable {
   private final OutputStream target;
   private final byte[] prefix;
   private final int remembered;
+  private final OutputStream file;
+  private boolean fileBroken;
   private final Deque<String> last = new ArrayDeque<>();
   private final ByteArrayOutputStream line = new ByteArrayOutputStream();
 
   LinePump(InputStream in, OutputStream target, String prefix, int remembered) {
+    this(in, target, prefix, remembered, OutputStream.nullOutputStream());
+  }
+
+  /**
+   * Makes a pump.
+   *
+   * @param file gets everything as it comes, without the prefix; the pump closes it
+   */
+  LinePump(InputStream in, OutputStream target, String prefix, int remembered, OutputStream file) {
+    this.file = file;
     this.in = in;
     this.target = target;
     this.prefix = prefix.getBytes(UTF_8);
@@ -43,8 +55,10 @@ final class LinePump implements Runnable {
   @Override
   public void run() {
     byte[] buffer = new byte[1 << 13];
-    try (in) {
+    try (in;
+        file) {
       for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
+        save(buffer, n);
         copy(buffer, n);
       }
     } catch (IOException e) {
@@ -54,6 +68,19 @@ final class LinePump implements Runnable {
       var whole = new ByteArrayOutputStream();
       endLine(whole, '\n');
       write(whole);
+    }
+  }
+
+  /** Writes to the file; a full disk must not block the rank. */
+  private void save(byte[] buffer, int n) {
+    if (fileBroken) {
+      return;
+    }
+    try {
+      file.write(buffer, 0, n);
+    } catch (IOException e) {
+      fileBroken = true;
+      log.warn("a rank's log file cannot be written, and ends here", e);
     }
   }
 
