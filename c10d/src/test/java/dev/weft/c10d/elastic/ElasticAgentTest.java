@@ -25,6 +25,7 @@ class ElasticAgentTest {
   @TempDir private Path folder;
   private final List<Process> agents = new ArrayList<>();
   private final int port = freePort();
+  private int joinSeconds = SECONDS;
 
   private static int freePort() {
     try (var socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
@@ -46,7 +47,7 @@ class ElasticAgentTest {
                 "-cp",
                 System.getProperty("java.class.path"),
                 ElasticRanks.Agent.class.getName()));
-    for (int number : new int[] {min, max, port, ranks, restarts}) {
+    for (int number : new int[] {min, max, port, ranks, restarts, joinSeconds}) {
       command.add(Integer.toString(number));
     }
     command.add(main.getName());
@@ -218,6 +219,7 @@ class ElasticAgentTest {
 
   @Test
   void withTooFewAgentsTheRunFails() throws Exception {
+    joinSeconds = 3;
     agent(2, 3, 1, 0, ElasticRanks.Breaking.class, "kill", "0");
 
     assertThat(exitOf(0)).isEqualTo(1);
@@ -225,7 +227,7 @@ class ElasticAgentTest {
         .last()
         .asString()
         .startsWith(
-            "weft: run 'test' failed: 1 of at least 2 nodes joined attempt 0 within 8000 ms");
+            "weft: run 'test' failed: 1 of at least 2 nodes joined attempt 0 within 3000 ms");
   }
 
   /** P50: SIGTERM reaches the ranks, which get their time, and the others go on. */

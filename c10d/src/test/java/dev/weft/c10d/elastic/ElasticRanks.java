@@ -116,13 +116,13 @@ final class ElasticRanks {
     /**
      * Runs it.
      *
-     * @param args MIN, MAX, port, ranks, restarts, program and its arguments
+     * @param args MIN, MAX, port, ranks, restarts, seconds to join, program and its arguments
      */
     public static void main(String[] args) {
       var list = List.of(args);
       var config =
-          LaunchConfig.of(args[5], Integer.parseInt(args[3]))
-              .arguments(list.subList(6, list.size()))
+          LaunchConfig.of(args[6], Integer.parseInt(args[3]))
+              .arguments(list.subList(7, list.size()))
               .jvmArguments(List.of("-Xmx64m", "-XX:TieredStopAtLevel=1"))
               .noticePeriod(Duration.ofSeconds(1))
               .gracePeriod(Duration.ofSeconds(5))
@@ -135,7 +135,7 @@ final class ElasticRanks {
                   "127.0.0.1",
                   Integer.parseInt(args[2]))
               .withMaxRestarts(Integer.parseInt(args[4]))
-              .withJoining(Duration.ofSeconds(8), Duration.ofSeconds(1))
+              .withJoining(Duration.ofSeconds(Integer.parseInt(args[5])), Duration.ofSeconds(1))
               .withHeartbeat(Duration.ofMillis(300), Duration.ofSeconds(3));
       System.exit(ElasticAgent.run(config, options));
     }
