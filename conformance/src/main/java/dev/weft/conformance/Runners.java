@@ -42,6 +42,9 @@ final class Runners {
       case "errors" -> new ErrorsRunner();
       case "groups" -> new GroupsRunner();
       case "store-semantics" -> new StoreRunner();
+      case "autograd" -> new AutogradRunner();
+      case "tp" -> new TpRunner();
+      case "ops" -> new OpsRunner();
       default -> null;
     };
   }

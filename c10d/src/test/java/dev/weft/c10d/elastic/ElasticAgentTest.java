@@ -152,8 +152,8 @@ class ElasticAgentTest {
   @Test
   void theOthersGoOnWithoutAnAgentThatIsKilled() throws Exception {
     var program = ElasticRanks.UntilWorldHas.class;
-    agent(1, 2, 2, 0, program, "2", folder.toString());
-    agent(1, 2, 2, 0, program, "2", folder.toString());
+    agent(1, 2, 2, 0, program, "2", folder.toString(), "rank3of4");
+    agent(1, 2, 2, 0, program, "2", folder.toString(), "rank3of4");
     awaitFile("rank3of4");
     int victim = servesStore(0) ? 1 : 0;
     agents.get(victim).destroyForcibly();
@@ -187,8 +187,8 @@ class ElasticAgentTest {
   @Test
   void theLossOfTheStoreIsToldApartFromThatOfARank() throws Exception {
     var program = ElasticRanks.UntilWorldHas.class;
-    agent(1, 2, 1, 0, program, "9", folder.toString());
-    agent(1, 2, 1, 0, program, "9", folder.toString());
+    agent(1, 2, 1, 0, program, "9", folder.toString(), "");
+    agent(1, 2, 1, 0, program, "9", folder.toString(), "");
     awaitFile("rank1of2");
     int victim = servesStore(0) ? 0 : 1;
     agents.get(victim).destroyForcibly();
@@ -204,9 +204,9 @@ class ElasticAgentTest {
   @Test
   void anAgentThatComesLateIsTakenInAtOnce() throws Exception {
     var program = ElasticRanks.UntilWorldHas.class;
-    agent(1, 2, 1, 0, program, "2", folder.toString());
+    agent(1, 2, 1, 0, program, "2", folder.toString(), "rank0of1");
     awaitFile("rank0of1");
-    agent(1, 2, 1, 0, program, "2", folder.toString());
+    agent(1, 2, 1, 0, program, "2", folder.toString(), "rank0of1");
 
     assertThat(exitOf(0)).as("%s", output(0)).isZero();
     assertThat(exitOf(1)).as("%s", output(1)).isZero();
@@ -247,9 +247,9 @@ class ElasticAgentTest {
   @Test
   void theOthersGoOnWithoutAnAgentThatLeaves() throws Exception {
     var program = ElasticRanks.UntilWorldHas.class;
-    agent(1, 2, 1, 0, program, "1", folder.toString());
+    agent(1, 2, 1, 0, program, "1", folder.toString(), "rank1of2");
     await("the endpoint is served", () -> isServed());
-    agent(1, 2, 1, 0, program, "1", folder.toString());
+    agent(1, 2, 1, 0, program, "1", folder.toString(), "rank1of2");
     awaitFile("rank1of2");
     agents.get(1).destroy();
 

@@ -65,21 +65,25 @@ final class ElasticRanks {
     }
   }
 
-  /** Runs until the world has a size, and that world ends well. */
+  /**
+   * Runs until the world has a size, after it has had another; then it ends well. Without the other
+   * one it would be luck whether all agents come before the first of them is through.
+   */
   static final class UntilWorldHas {
     private UntilWorldHas() {}
 
     /**
      * Runs it.
      *
-     * @param args the size, and a folder in which each rank's process number is told
+     * @param args the size, a folder in which each rank says that it is there, and the file there
+     *     that the other world leaves
      */
     public static void main(String[] args) throws Exception {
       try (var met = arrive()) {
         Files.writeString(
-            Path.of(args[1], "rank" + met.rank() + "of" + met.worldSize()),
-            Long.toString(ProcessHandle.current().pid()));
-        if (met.worldSize() != Integer.parseInt(args[0])) {
+            Path.of(args[1], "rank" + met.rank() + "of" + met.worldSize()), "");
+        if (met.worldSize() != Integer.parseInt(args[0])
+            || !Files.exists(Path.of(args[1], args[2]))) {
           Ranks.sleep();
         }
         met.store().barrier("end", met.worldSize(), LONG);

@@ -56,22 +56,4 @@ public final class SortKernels {
       toIndices.write(at, 0, k);
     }
   }
-
-  /** The elements in reverse order along some dimensions. */
-  public static void flip(StridedTensor in, StridedTensor out, int[] dims) {
-    if (out.numel() == 0) {
-      return;
-    }
-    if (dims.length == 0) {
-      CopyKernels.copy(in, out);
-      return;
-    }
-    int[] rest = Arrays.copyOf(dims, dims.length - 1);
-    int dim = dims[dims.length - 1];
-    long n = in.shape()[dim];
-    for (long i = 0; i < n; i++) {
-      StridedTensor from = JoinKernels.slice(in, dim, i, 1, 1);
-      flip(from, JoinKernels.slice(out, dim, n - 1 - i, 1, 1), rest);
-    }
-  }
 }

@@ -20,6 +20,8 @@ public final class Catalogue {
           MatMul.class,
           Norms.class,
           Ordering.class,
+          Rearrange.class,
+          Splits.class,
           Pointwise.class,
           Random.class,
           Reductions.class,

@@ -9,6 +9,18 @@ import java.util.List;
 public final class Splits {
   private Splits() {}
 
+  private static final Op WHOLE_DIM =
+      Op.view("whole_dim", (x, a) -> x.withLayout(x.shape(), x.strides(), x.offset()))
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> g));
+
+  /**
+   * The tensor itself, or, where it is distributed, with a dimension whole on every rank: pieces
+   * along it are then taken without communication.
+   */
+  private static Tensor wholeAlong(Tensor x, int dim, boolean strict) {
+    return x.kind() == null ? x : Dispatcher.call(WHOLE_DIM, Attrs.of(dim, strict), x);
+  }
+
   /** Pieces of a size along a dimension; the last one may be shorter. */
   public static List<Tensor> split(Tensor x, long size, int dim) {
     if (size < 1) {
@@ -16,9 +28,10 @@ public final class Splits {
     }
     int d = Check.dim("split", dim, x.ndim());
     long total = x.size(d);
+    Tensor whole = wholeAlong(x, d, false);
     List<Tensor> parts = new ArrayList<>();
     for (long at = 0; at < total || at == 0; at += size) {
-      parts.add(Views.narrow(x, d, at, Math.min(size, total - at)));
+      parts.add(Views.narrow(whole, d, at, Math.min(size, total - at)));
     }
     return parts;
   }
@@ -31,10 +44,11 @@ public final class Splits {
           "split",
           "sizes " + Arrays.toString(sizes) + " do not add up to the dimension's " + x.size(d));
     }
+    Tensor whole = wholeAlong(x, d, false);
     List<Tensor> parts = new ArrayList<>();
     long at = 0;
     for (long size : sizes) {
-      parts.add(Views.narrow(x, d, at, size));
+      parts.add(Views.narrow(whole, d, at, size));
       at += size;
     }
     return parts;
@@ -52,9 +66,10 @@ public final class Splits {
   /** All positions of a dimension, one after the other. */
   public static List<Tensor> unbind(Tensor x, int dim) {
     int d = Check.dim("unbind", dim, x.ndim());
+    Tensor whole = wholeAlong(x, d, true);
     List<Tensor> parts = new ArrayList<>();
     for (long i = 0; i < x.size(d); i++) {
-      parts.add(Views.select(x, d, i));
+      parts.add(Views.select(whole, d, i));
     }
     return parts;
   }

@@ -20,7 +20,7 @@ public final class Views {
 
   private static final Op VIEW =
       Op.view("view", (x, a) -> view(x, Shapes.reshape(x.shape(), a.longsAt(0))))
-          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> reshape(g, ctx.inputShape(0))));
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> reshapeBack(g, ctx.inputShape(0))));
 
   private static final Op RESHAPE =
       Op.view(
@@ -34,7 +34,7 @@ public final class Views {
                 StridedTensor copy = (StridedTensor) Autograd.noGrad(() -> Casts.copy(x));
                 return copy.withLayout(shape, Shapes.contiguousStrides(shape), 0);
               })
-          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> reshape(g, ctx.inputShape(0))));
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> reshapeBack(g, ctx.inputShape(0))));
 
   private static final Op PERMUTE =
       Op.view(
@@ -239,6 +239,13 @@ public final class Views {
     } catch (IllegalArgumentException e) {
       throw new IllegalArgumentException(op + ": " + e.getMessage(), e);
     }
+  }
+
+  /** The gradient of a reshape: it may be gathered where its layout has no place in the shape. */
+  private static Tensor reshapeBack(Tensor g, long[] shape) {
+    return g.kind() == null
+        ? reshape(g, shape)
+        : Dispatcher.call(RESHAPE, Attrs.of(shape, true), g);
   }
 
   /** The same elements in row-major order in another shape; one size may be -1. */

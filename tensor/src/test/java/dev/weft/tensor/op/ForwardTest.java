@@ -180,9 +180,9 @@ class ForwardTest {
     op("stack", (t, a) -> Joins.stack(Arrays.asList(t), a.whole("dim")));
     op("tril", (t, a) -> Indexing.tril(t[0], a.whole("diagonal")));
     op("triu", (t, a) -> Indexing.triu(t[0], a.whole("diagonal")));
-    op("flip", (t, a) -> Ordering.flip(t[0], a.ints("dims")));
-    op("roll", (t, a) -> Ordering.roll(t[0], a.ints("args")[0], a.ints("args")[1]));
-    op("repeat", (t, a) -> Ordering.repeat(t[0], a.longs("repeats")));
+    op("flip", (t, a) -> Rearrange.flip(t[0], a.ints("dims")));
+    op("roll", (t, a) -> Rearrange.roll(t[0], new long[] {a.ints("args")[0]}, a.ints("args")[1]));
+    op("repeat", (t, a) -> Rearrange.repeat(t[0], a.longs("repeats")));
     OPS.put("sort", (t, a) -> List.of(Ordering.sort(t[0], a.whole("dim"), a.flag("descending"))));
     OPS.put("topk", (t, a) -> List.of(Ordering.topk(t[0], a.whole("k"), a.whole("dim"), true)));
     binary("index", Indexing::index);

@@ -197,10 +197,10 @@ class GradientTest {
     for (int d : new int[] {0, -1}) {
       add("sort" + d, t -> Ordering.sort(t[0], d, true)[0], a);
       add("topk" + d, t -> Ordering.topk(t[0], 2, d, false)[0], a);
-      add("roll" + d, t -> Ordering.roll(t[0], 1, d), a);
+      add("roll" + d, t -> Rearrange.roll(t[0], new long[] {1}, d), a);
     }
-    add("flip", t -> Ordering.flip(t[0], 0, 2), a);
-    add("repeat", t -> Ordering.repeat(t[0], 2, 1, 3), values(2, 3));
+    add("flip", t -> Rearrange.flip(t[0], 0, 2), a);
+    add("repeat", t -> Rearrange.repeat(t[0], 2, 1, 3), values(2, 3));
     add("sum_to_size", t -> Reductions.sumToSize(t[0], 3, 1), a);
   }
 
