@@ -1,6 +1,7 @@
 package dev.weft.c10d;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -8,8 +9,16 @@ import java.util.Map;
 
 /**
  * Which backend serves which device type: {@code host} or {@code cpu:host,cuda:nccl}. Immutable.
+ *
+ * <p>A name alone stands for all device types that the backend serves. {@code nccl} and {@code mpi}
+ * may be named wherever the program runs; where they are not there, using them says so.
  */
-final class BackendConfig {
+public final class BackendConfig {
+  private static final Map<String, List<String>> OPTIONAL =
+      Map.of("nccl", List.of("cuda"), "mpi", List.of("cpu"));
+  // PyTorch's name for "whatever is the default".
+  private static final String UNDEFINED = "undefined";
+
   private final Map<String, String> byType;
 
   private BackendConfig(Map<String, String> byType) {
@@ -21,13 +30,13 @@ final class BackendConfig {
    *
    * @throws IllegalArgumentException if it is malformed or names an unknown backend
    */
-  static BackendConfig parse(String text) {
+  public static BackendConfig parse(String text) {
     Map<String, String> byType = new LinkedHashMap<>();
     String trimmed = text.trim().toLowerCase(Locale.ROOT);
-    if (!trimmed.contains(":")) {
-      BackendProvider provider = BackendRegistry.find(trimmed);
-      for (String type : provider.deviceTypes()) {
-        byType.put(type, provider.name());
+    if (!trimmed.contains(":") && !trimmed.contains(",")) {
+      String name = trimmed.equals(UNDEFINED) ? "host" : trimmed;
+      for (String type : deviceTypes(name)) {
+        byType.put(type, canonical(name));
       }
       return new BackendConfig(byType);
     }
@@ -37,25 +46,41 @@ final class BackendConfig {
         throw new IllegalArgumentException(
             "backend '" + text + "' is malformed; expected a name or TYPE:NAME,TYPE:NAME");
       }
-      BackendProvider provider = BackendRegistry.find(pair[1].trim());
+      String name = pair[1].trim();
       String type = pair[0].trim();
-      if (!provider.deviceTypes().contains(type)) {
+      if (!deviceTypes(name).contains(type)) {
         throw new IllegalArgumentException(
             "backend '"
                 + text
                 + "': "
-                + provider.name()
+                + name
                 + " does not serve device type '"
                 + type
                 + "'; it serves "
-                + provider.deviceTypes());
+                + deviceTypes(name));
       }
-      if (byType.put(type, provider.name()) != null) {
+      if (byType.put(type, canonical(name)) != null) {
         throw new IllegalArgumentException(
             "backend '" + text + "' names device type '" + type + "' twice");
       }
     }
     return new BackendConfig(byType);
+  }
+
+  private static List<String> deviceTypes(String name) {
+    List<String> optional = OPTIONAL.get(name);
+    return optional != null && !BackendRegistry.names().contains(name)
+        ? optional
+        : List.copyOf(BackendRegistry.find(name).deviceTypes());
+  }
+
+  private static String canonical(String name) {
+    return OPTIONAL.containsKey(name) ? name : BackendRegistry.find(name).name();
+  }
+
+  /** The names of backends by device type, in the order given. */
+  public Map<String, String> byDeviceType() {
+    return Collections.unmodifiableMap(byType);
   }
 
   BackendProvider provider(String deviceType, String group) {

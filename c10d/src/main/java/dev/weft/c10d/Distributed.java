@@ -407,6 +407,16 @@ public final class Distributed {
     return recv(NdArrays.tensor(array), source, tag, group, options);
   }
 
+  /**
+   * Posts sends and receives together, so that a ring or an exchange cannot block itself.
+   *
+   * @return a work for each, in the same order
+   * @throws IllegalArgumentException if the list is empty or its groups differ
+   */
+  public static List<Work> batchIsendIrecv(List<P2POp> ops) {
+    return Coalesced.messages(ops, CollectiveOptions.ASYNC);
+  }
+
   private static ProcessGroup orWorld(@Nullable ProcessGroup group) {
     return group == null ? world() : group;
   }

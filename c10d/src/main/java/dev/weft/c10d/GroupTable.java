@@ -50,7 +50,9 @@ final class GroupTable {
     BackendConfig backends = backend == null ? config : BackendConfig.parse(backend);
     Duration timeout = options.timeout() == null ? context.timeout() : options.timeout();
     if (!members.contains(context.rank())) {
-      Membership outside = new Membership(context, "", options.description(), members, -1, timeout);
+      String name = name(members, 0).replace("#0", "");
+      Membership outside =
+          new Membership(context, name, options.description(), members, -1, timeout);
       return new ProcessGroup(outside, new GroupBackends(null, backends));
     }
     synchronized (this) {

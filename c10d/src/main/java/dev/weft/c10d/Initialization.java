@@ -22,15 +22,16 @@ final class Initialization {
         throw new IllegalArgumentException(
             "initMethod is '" + method + "' and a store is given, too; expected one of them");
       }
-      String master = System.getenv(MASTER);
+      String master = options.environment().get(MASTER);
       return join(options, given, options.rank(), options.worldSize(), () -> {}, master);
     }
-    if (method == null && System.getenv("RANK") == null) {
+    if (method == null && options.environment().get("RANK") == null) {
       HashStore alone = new HashStore();
       return join(options, alone, 0, 1, alone, null);
     }
     String url = method == null ? "env://" : method;
-    Rendezvous.Builder builder = Rendezvous.at(url).timeout(options.timeout());
+    Rendezvous.Builder builder =
+        Rendezvous.at(url).timeout(options.timeout()).environment(options.environment());
     if (options.rank() >= 0) {
       builder.rank(options.rank());
     }
@@ -40,7 +41,7 @@ final class Initialization {
     String master =
         url.startsWith("tcp:")
             ? URI.create(url).getHost()
-            : url.startsWith("env:") ? System.getenv(MASTER) : null;
+            : url.startsWith("env:") ? options.environment().get(MASTER) : null;
     Rendezvous met = builder.join();
     return join(options, met.store(), met.rank(), met.worldSize(), met, master);
   }

@@ -4,6 +4,7 @@ import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -30,6 +31,7 @@ public final class ProcessGroup {
 
   private final Membership members;
   private final GroupBackends backends;
+  private final AtomicLong monitoredBarriers = new AtomicLong();
 
   ProcessGroup(Membership members, GroupBackends backends) {
     this.members = members;
@@ -274,6 +276,56 @@ public final class ProcessGroup {
   /** Returns, or is done, when all ranks have called it. */
   public Work barrier(CollectiveOptions options) {
     return Collectives.barrier(this, options);
+  }
+
+  /**
+   * A barrier that says who is missing: group rank 0 waits for the others and answers them. It goes
+   * over the store, so it works where the backend's own connections do not. Returns when all have
+   * come.
+   *
+   * @param timeout how long to wait, instead of the group's timeout
+   * @param waitAllRanks whether group rank 0 names all missing ranks, or the first one
+   * @throws OperationTimeoutException on every rank that called it, if one did not
+   */
+  public void monitoredBarrier(Duration timeout, boolean waitAllRanks) {
+    if (isMember()) {
+      new MonitoredBarrier(this, monitoredBarriers.incrementAndGet(), timeout).run(waitAllRanks);
+    } else {
+      NonMembers.warn(this, "monitored_barrier");
+    }
+  }
+
+  // ---- several at once ----
+
+  /** Reduces several tensors over all ranks, in place, as one work. */
+  public Work allReduceCoalesced(
+      List<? extends Tensor> tensors, ReduceOp op, CollectiveOptions options) {
+    return Coalesced.allReduce(this, tensors, op, options);
+  }
+
+  /** Does {@link #allGatherIntoTensor} for each pair, as one work. */
+  public Work allGatherIntoTensorCoalesced(
+      List<? extends Tensor> outputs, List<? extends Tensor> inputs, CollectiveOptions options) {
+    return Coalesced.allGatherIntoTensor(this, outputs, inputs, options);
+  }
+
+  /** Does {@link #reduceScatterTensor} for each pair, as one work. */
+  public Work reduceScatterTensorCoalesced(
+      List<? extends Tensor> outputs,
+      List<? extends Tensor> inputs,
+      ReduceOp op,
+      CollectiveOptions options) {
+    return Coalesced.reduceScatterTensor(this, outputs, inputs, op, options);
+  }
+
+  /**
+   * The sum of all ranks' sparse tensors, each coordinate once; returns when it is there.
+   *
+   * @throws IllegalArgumentException if the operation is not a sum
+   * @throws MismatchException if the ranks differ in shape or dtype
+   */
+  public SparseCoo allReduceSparse(SparseCoo tensor, ReduceOp op) {
+    return SparseReduction.sum(this, tensor, op, CollectiveOptions.SYNC);
   }
 
   // ---- point to point ----

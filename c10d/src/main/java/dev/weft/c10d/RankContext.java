@@ -40,7 +40,7 @@ public final class RankContext {
   private final List<PeerListener> listeners = new ArrayList<>();
   private final Map<Integer, Throwable> failed = new LinkedHashMap<>();
   private final List<Integer> left = new ArrayList<>();
-  private boolean closed;
+  private volatile boolean closed;
 
   RankContext(
       int rank,
@@ -78,6 +78,10 @@ public final class RankContext {
   public static RankContext current() {
     RankContext bound = BOUND.get();
     if (bound != null) {
+      if (bound.closed) {
+        throw new IllegalStateException(
+            "rank " + bound.rank + " has left its world; its groups have been destroyed");
+      }
       return bound;
     }
     if (THREAD_WORLDS.get() > 0) {
@@ -101,7 +105,7 @@ public final class RankContext {
     if (bound == null && THREAD_WORLDS.get() == 0) {
       bound = process;
     }
-    return Optional.ofNullable(bound);
+    return bound == null || bound.closed ? Optional.empty() : Optional.of(bound);
   }
 
   /** The same code as the calling thread's rank, on whichever thread runs it. */
@@ -155,6 +159,14 @@ public final class RankContext {
 
   /** Makes this the process's rank. */
   void becomeProcess() {
+    RankContext bound = BOUND.get();
+    if (bound != null) {
+      throw new IllegalStateException(
+          "this thread is rank "
+              + bound.rank
+              + " of a world of threads already; Distributed.init() is for a rank that is a"
+              + " process");
+    }
     synchronized (RankContext.class) {
       if (process != null) {
         throw new IllegalStateException(
@@ -250,6 +262,13 @@ public final class RankContext {
     }
     failedBefore.forEach(listener::peerFailed);
     leftBefore.forEach(listener::peerLeft);
+  }
+
+  /** The ranks that are known to have failed, and why. */
+  Map<Integer, Throwable> failedPeers() {
+    synchronized (lock) {
+      return Map.copyOf(failed);
+    }
   }
 
   /** Tells this rank that another has failed. */

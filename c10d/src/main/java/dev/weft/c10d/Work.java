@@ -51,6 +51,15 @@ public interface Work extends Pending {
   /** The operation's name, such as {@code all_reduce}. */
   String opName();
 
+  /**
+   * The group rank whose data a finished receive got: of interest after a receive from any.
+   *
+   * @throws IllegalStateException if this is no receive, or not done
+   */
+  default int sourceRank() {
+    throw new IllegalStateException(opName() + " has no source rank; expected a receive");
+  }
+
   /** Its number among the group's collectives, or among the messages of a peer; from 1. */
   long sequenceNumber();
 }

@@ -75,14 +75,13 @@ public final class Conformance {
     String base = base(file);
     CaseRunner runner = Runners.of(base, file);
     Map<Outcome.Kind, Integer> counts = new EnumMap<>(Outcome.Kind.class);
-    for (JsonNode c : root.get("cases")) {
-      String id = c.has("id") ? c.get("id").asText() : c.get("name").asText();
-      if (match != null && !id.matches(".*(" + match + ").*")) {
+    for (GoldenCases.Case c : GoldenCases.of(root)) {
+      if (match != null && !c.id().matches(".*(" + match + ").*")) {
         continue;
       }
-      Outcome outcome = runCase(runner, c);
+      Outcome outcome = runCase(runner, c.node());
       if (outcome.kind() == Outcome.Kind.FAILED) {
-        out.println(id + ": " + outcome.detail());
+        out.println(c.id() + ": " + outcome.detail());
       }
       counts.merge(outcome.kind(), 1, Integer::sum);
       total.merge(outcome.kind(), 1, Integer::sum);

@@ -34,12 +34,16 @@ final class Ranks {
    * the world is aborted.
    */
   static <T> List<Result<T>> run(int world, Body<T> body) {
+    return run(LocalWorld.of(world), world, body);
+  }
+
+  /** The same in a world with options of its own. */
+  static <T> List<Result<T>> run(LocalWorld ranks, int world, Body<T> body) {
     List<@Nullable Result<T>> results =
         Collections.synchronizedList(new ArrayList<>(Collections.nCopies(world, null)));
     CountDownLatch ended = new CountDownLatch(world);
     try {
-      LocalWorld.run(
-          world,
+      ranks.run(
           rank -> {
             try {
               results.set(rank, new Result<>(body.run(rank), null));

@@ -1,5 +1,6 @@
 package dev.weft.conformance;
 
+import dev.weft.c10d.LocalWorld;
 import java.nio.file.Path;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -37,6 +38,10 @@ final class Runners {
       case "sharding" -> new ShardingRunner();
       case "redistribute" -> new RedistributeRunner();
       case "funcol" -> new FuncolRunner();
+      case "collectives" -> new CollectivesRunner(LocalWorld::of);
+      case "errors" -> new ErrorsRunner();
+      case "groups" -> new GroupsRunner();
+      case "store-semantics" -> new StoreRunner();
       case "autograd" -> new AutogradRunner();
       case "tp" -> new TpRunner();
       case "ops" -> new OpsRunner();

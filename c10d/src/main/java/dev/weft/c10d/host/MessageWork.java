@@ -49,8 +49,12 @@ final class MessageWork extends CompletableWork {
     this.source = groupRank;
   }
 
-  /** The group rank that a finished receive got its data from. */
-  int source() {
+  @Override
+  public int sourceRank() {
+    if (source < 0) {
+      throw new IllegalStateException(
+          describe() + " has no source rank; expected a receive that is done");
+    }
     return source;
   }
 

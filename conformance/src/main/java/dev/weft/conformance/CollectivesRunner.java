@@ -1,12 +1,13 @@
-package dev.weft.c10d.conformance;
+package dev.weft.conformance;
 
-import static dev.weft.c10d.conformance.GoldenTensors.like;
-import static dev.weft.c10d.conformance.GoldenTensors.longs;
-import static dev.weft.c10d.conformance.GoldenTensors.read;
-import static dev.weft.c10d.conformance.GoldenTensors.withStrides;
-import static dev.weft.c10d.conformance.GoldenTensors.zeros;
+import static dev.weft.conformance.Json.longs;
+import static dev.weft.conformance.RecordedTensors.like;
+import static dev.weft.conformance.RecordedTensors.read;
+import static dev.weft.conformance.RecordedTensors.withStrides;
+import static dev.weft.conformance.RecordedTensors.zeros;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.weft.c10d.CollectiveOptions;
 import dev.weft.c10d.Distributed;
 import dev.weft.c10d.LocalWorld;
 import dev.weft.c10d.ProcessGroup;
@@ -21,36 +22,38 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Set;
+import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
-/** Runs one case of {@code collectives.json} on a world of threads and grades it. */
-final class CollectiveCases {
-  /** Calls that this runner has no code for yet, with the reason. */
-  private static final Set<String> OBJECTS =
-      Set.of("all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list");
+/** Runs the cases of {@code collectives.json}. */
+final class CollectivesRunner implements CaseRunner {
+  private static final Duration TIMEOUT = Duration.ofSeconds(20);
 
-  private CollectiveCases() {}
+  private final IntFunction<LocalWorld> worlds;
+
+  /** Runs cases in worlds that are made for each. */
+  CollectivesRunner(IntFunction<LocalWorld> worlds) {
+    this.worlds = worlds;
+  }
 
   /** What a rank got: tensors, or what it threw. */
   private record Result(List<StridedTensor> tensors, @Nullable RuntimeException failure) {}
 
-  static Outcome run(JsonNode recorded, LocalWorld world) {
-    String call = recorded.get("call").asText();
-    if (OBJECTS.contains(call)) {
-      return Outcome.notApplicable("object collectives come with the c10d issue");
-    }
+  @Override
+  public Outcome run(JsonNode recorded) {
     String name = recorded.get("name").asText();
-    if (name.startsWith("all_reduce/sparse")) {
-      return Outcome.notApplicable("sparse tensors come with the c10d issue");
-    }
     if (name.startsWith("all_reduce/complex64")) {
       return Outcome.notApplicable("there is no complex dtype");
     }
+    LocalWorld world = worlds.apply(recorded.get("ranks").size()).timeout(TIMEOUT);
     try (TensorScope scope = TensorScope.open()) {
-      List<Result> results =
-          world.timeout(Duration.ofSeconds(20)).call(rank -> attempt(recorded, rank));
-      return grade(recorded, results);
+      if (ObjectCalls.knows(recorded.get("call").asText())) {
+        return ObjectCalls.run(recorded, world);
+      }
+      if (SparseCalls.isSparse(recorded)) {
+        return SparseCalls.run(recorded, world);
+      }
+      return grade(recorded, world.call(rank -> attempt(recorded, rank)));
     }
   }
 
@@ -69,7 +72,7 @@ final class CollectiveCases {
     long failures = results.stream().filter(r -> r.failure() != null).count();
     if (raises && failures == results.size()) {
       return results.stream().allMatch(r -> r.failure() instanceof IllegalArgumentException)
-          ? Outcome.passed()
+          ? Outcome.PASSED
           : Outcome.failed("refused with " + results.get(0).failure());
     }
     if (failures > 0) {
@@ -89,7 +92,7 @@ final class CollectiveCases {
         if (i >= got.size()) {
           return Outcome.failed("rank " + rank + ": output " + i + " is missing");
         }
-        String difference = GoldenTensors.compare(got.get(i), want, tolerance, orderSensitive);
+        String difference = RecordedTensors.compare(got.get(i), want, tolerance, orderSensitive);
         if (difference != null) {
           return recorded.has("quirk")
               ? gradeBetter(recorded, results)
@@ -98,7 +101,7 @@ final class CollectiveCases {
         i++;
       }
     }
-    return Outcome.passed();
+    return Outcome.PASSED;
   }
 
   /** Where more works than in the reference: right by the inputs of all ranks. */
@@ -111,14 +114,14 @@ final class CollectiveCases {
         String difference =
             switch (call) {
               case "all_gather" ->
-                  GoldenTensors.compare(got.get(r), ranks.get(r).get("in").get(0), 0, false);
+                  RecordedTensors.compare(got.get(r), ranks.get(r).get("in").get(0), 0, false);
               case "all_gather_into_tensor" ->
-                  GoldenTensors.compare(
+                  RecordedTensors.compare(
                       part(got.get(0), r, results.size()), ranks.get(r).get("in").get(0), 0, false);
               case "all_to_all" ->
-                  GoldenTensors.compare(got.get(r), ranks.get(r).get("in").get(me), 0, false);
+                  RecordedTensors.compare(got.get(r), ranks.get(r).get("in").get(me), 0, false);
               case "broadcast" ->
-                  GoldenTensors.compare(
+                  RecordedTensors.compare(
                       got.get(0),
                       ranks.get(recorded.get("params").get("src").asInt()).get("in").get(0),
                       0,
@@ -172,8 +175,15 @@ final class CollectiveCases {
     String call = recorded.get("call").asText();
     return switch (call) {
       case "all_reduce" -> {
-        Work work = group.allReduce(in.get(0), reduceOp(params));
-        yield work.isSuccess() ? List.of(in.get(0)) : List.of();
+        boolean async = params.path("async_op").asBoolean(false);
+        Work work = group.allReduce(in.get(0), reduceOp(params), CollectiveOptions.async(async));
+        work.await();
+        work.await(); // a finished one can be awaited again
+        Json.require(work.isCompleted() && work.isSuccess(), "an awaited work is not successful");
+        Json.require(work.exception() == null, "an awaited work has an exception");
+        Json.require(
+            work.future().join().get(0) == in.get(0), "the result of the work is not the input");
+        yield List.of(in.get(0));
       }
       case "reduce" -> {
         Work unused = group.reduce(in.get(0), root, reduceOp(params));
@@ -221,7 +231,7 @@ final class CollectiveCases {
         Work unused = group.barrier();
         yield List.of();
       }
-      default -> PointToPointCases.perform(recorded, group, in);
+      default -> PointToPointCalls.perform(recorded, group, in);
     };
   }
 

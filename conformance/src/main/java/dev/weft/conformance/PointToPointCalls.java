@@ -1,21 +1,25 @@
-package dev.weft.c10d.conformance;
+package dev.weft.conformance;
 
-import static dev.weft.c10d.conformance.CollectiveCases.vector;
-import static dev.weft.c10d.conformance.GoldenTensors.like;
-import static dev.weft.c10d.conformance.GoldenTensors.longs;
-import static dev.weft.c10d.conformance.GoldenTensors.zeros;
+import static dev.weft.conformance.CollectivesRunner.vector;
+import static dev.weft.conformance.Json.longs;
+import static dev.weft.conformance.RecordedTensors.like;
+import static dev.weft.conformance.RecordedTensors.zeros;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.weft.c10d.Distributed;
+import dev.weft.c10d.P2POp;
 import dev.weft.c10d.ProcessGroup;
 import dev.weft.c10d.Work;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 
 /** The recorded cases of sends and receives. */
-final class PointToPointCases {
-  private PointToPointCases() {}
+final class PointToPointCalls {
+  private PointToPointCalls() {}
 
   static List<StridedTensor> perform(
       JsonNode recorded, ProcessGroup group, List<StridedTensor> in) {
@@ -58,19 +62,7 @@ final class PointToPointCases {
         yield List.of(out);
       }
       case "recv/any_source" -> {
-        double sum = 0;
-        if (rank == 0) {
-          for (int i = 1; i < n; i++) {
-            StridedTensor t = vector(0);
-            Work unused = group.recv(t, ProcessGroup.ANY_SOURCE, 0);
-            sum += t.item();
-          }
-          if (sum != n * (n - 1) / 2.0) {
-            throw new AssertionError("received a sum of " + sum);
-          }
-        } else {
-          Work unused = group.send(vector(rank), 0, 0);
-        }
+        anySource(group);
         yield List.of();
       }
       case "batch_isend_irecv/full_exchange" -> exchange(group);
@@ -80,7 +72,7 @@ final class PointToPointCases {
           Work work = rank == 0 ? group.isend(t, 1, 0) : group.irecv(t, 0, 0);
           work.await();
           if (!work.isCompleted()) {
-            throw new AssertionError("an awaited work is not completed");
+            throw new CaseRunner.Mismatch("an awaited work is not completed");
           }
         }
         yield List.of();
@@ -102,19 +94,37 @@ final class PointToPointCases {
     return List.of();
   }
 
+  /** Everyone sends its rank to rank 0, which does not say of whom it receives. */
+  private static void anySource(ProcessGroup group) {
+    if (group.rank() > 0) {
+      Work unused = group.send(vector(group.rank()), 0, 0);
+      return;
+    }
+    Set<Integer> sources = new HashSet<>();
+    for (int i = 1; i < group.size(); i++) {
+      StridedTensor t = vector(0);
+      Work work = group.recv(t, ProcessGroup.ANY_SOURCE, 0);
+      Json.requireEqual("source of the value", (int) t.item(), work.sourceRank());
+      sources.add(work.sourceRank());
+    }
+    Json.requireEqual("number of sources", group.size() - 1, sources.size());
+  }
+
   /** Everyone sends [own rank, receiver's rank] to everyone. */
   private static List<StridedTensor> exchange(ProcessGroup group) {
     List<StridedTensor> got = new ArrayList<>();
-    List<Work> works = new ArrayList<>();
+    List<P2POp> ops = new ArrayList<>();
     for (int r = 0; r < group.size(); r++) {
       StridedTensor t = vector(0, 0);
       got.add(t);
       if (r != group.rank()) {
-        works.add(group.isend(vector(group.rank(), r), r, 0));
-        works.add(group.irecv(t, r, 0));
+        ops.add(P2POp.isend(vector(group.rank(), r), r));
+        ops.add(P2POp.irecv(t, r));
       }
     }
+    List<Work> works = Distributed.batchIsendIrecv(ops);
     works.forEach(Work::await);
+    Json.requireEqual("number of works", ops.size(), works.size());
     return got;
   }
 }

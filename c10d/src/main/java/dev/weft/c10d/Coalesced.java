@@ -1,0 +1,135 @@
+package dev.weft.c10d;
+
+import dev.weft.tensor.Tensor;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.IntFunction;
+
+/** Several collectives, or several messages, as one call: all are posted, then awaited together. */
+final class Coalesced {
+  private Coalesced() {}
+
+  static Work allReduce(
+      ProcessGroup g, List<? extends Tensor> tensors, ReduceOp op, CollectiveOptions options) {
+    notEmpty("all_reduce_coalesced", "tensors", tensors);
+    CollectiveOptions each = posting(options);
+    return join(
+        "all_reduce_coalesced",
+        tensors.size(),
+        i -> g.allReduce(tensors.get(i), op, each),
+        options);
+  }
+
+  static Work allGatherIntoTensor(
+      ProcessGroup g,
+      List<? extends Tensor> outputs,
+      List<? extends Tensor> inputs,
+      CollectiveOptions options) {
+    sameLength("all_gather_into_tensor_coalesced", outputs, inputs);
+    CollectiveOptions each = posting(options);
+    return join(
+        "all_gather_into_tensor_coalesced",
+        inputs.size(),
+        i -> g.allGatherIntoTensor(outputs.get(i), inputs.get(i), each),
+        options);
+  }
+
+  static Work reduceScatterTensor(
+      ProcessGroup g,
+      List<? extends Tensor> outputs,
+      List<? extends Tensor> inputs,
+      ReduceOp op,
+      CollectiveOptions options) {
+    sameLength("reduce_scatter_tensor_coalesced", outputs, inputs);
+    CollectiveOptions each = posting(options);
+    return join(
+        "reduce_scatter_tensor_coalesced",
+        inputs.size(),
+        i -> g.reduceScatterTensor(outputs.get(i), inputs.get(i), op, each),
+        options);
+  }
+
+  /** Posts all messages; every one has its own work. */
+  static List<Work> messages(List<P2POp> ops, CollectiveOptions options) {
+    if (ops.isEmpty()) {
+      throw new IllegalArgumentException(
+          "batch_isend_irecv: ops is empty; expected at least one send or receive");
+    }
+    Set<ProcessGroup> groups = new HashSet<>();
+    for (P2POp op : ops) {
+      ProcessGroup group = op.group();
+      groups.add(group == null ? Distributed.world() : group);
+    }
+    if (groups.size() > 1) {
+      throw new IllegalArgumentException(
+          "batch_isend_irecv: ops are of "
+              + groups.size()
+              + " groups "
+              + groups.stream().map(ProcessGroup::describe).toList()
+              + "; expected one");
+    }
+    for (int i = 0; i < ops.size(); i++) {
+      check(ops.get(i), i);
+    }
+    List<Work> works = new ArrayList<>(ops.size());
+    CollectiveOptions posting = posting(options);
+    for (P2POp op : ops) {
+      works.add(
+          op.kind() == P2POp.Kind.ISEND
+              ? Distributed.send(op.tensor(), op.peer(), op.tag(), op.group(), posting)
+              : Distributed.recv(op.tensor(), op.peer(), op.tag(), op.group(), posting));
+    }
+    return works;
+  }
+
+  /** Before anything is posted, so that a bad one leaves nothing half done. */
+  private static void check(P2POp op, int index) {
+    ProcessGroup g = op.group() == null ? Distributed.world() : op.group();
+    if (!g.isMember() || (op.kind() == P2POp.Kind.IRECV && op.peer() == ProcessGroup.ANY_SOURCE)) {
+      return;
+    }
+    String operation = "batch_isend_irecv: ops[" + index + "]";
+    Checks.otherPeer(operation, "peer", g.groupRank(op.peer()), g);
+    Checks.tag(operation, op.tag());
+    Object unused = Checks.plain(operation, "tensor", op.tensor());
+  }
+
+  private static Work join(
+      String name, int count, IntFunction<Work> post, CollectiveOptions options) {
+    List<Work> works = new ArrayList<>(count);
+    for (int i = 0; i < count; i++) {
+      works.add(post.apply(i));
+    }
+    Work joint = new JointWork(name, works);
+    if (!options.async()) {
+      joint.await();
+    }
+    return joint;
+  }
+
+  private static CollectiveOptions posting(CollectiveOptions options) {
+    return new CollectiveOptions(true, options.timeout());
+  }
+
+  private static void notEmpty(String operation, String argument, List<?> tensors) {
+    if (tensors.isEmpty()) {
+      throw new IllegalArgumentException(
+          operation + ": " + argument + " is empty; expected at least one tensor");
+    }
+  }
+
+  private static void sameLength(String operation, List<?> outputs, List<?> inputs) {
+    notEmpty(operation, "inputs", inputs);
+    if (outputs.size() != inputs.size()) {
+      throw new IllegalArgumentException(
+          operation
+              + ": outputs has "
+              + outputs.size()
+              + " tensors and inputs "
+              + inputs.size()
+              + "; expected as many");
+    }
+  }
+}
