@@ -42,6 +42,7 @@ final class Runners {
       case "errors" -> new ErrorsRunner();
       case "groups" -> new GroupsRunner();
       case "store-semantics" -> new StoreRunner();
+      case "fr-cases" -> new FlightRecorderRunner();
       default -> null;
     };
   }
