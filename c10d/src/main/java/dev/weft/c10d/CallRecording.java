@@ -74,7 +74,7 @@ record CallRecording(
             : failure;
     call.fail(cause);
     if (cause instanceof DistributedException) {
-      group.context().dumpForFailure(cause);
+      group.context().failures().failed(group, cause);
     }
   }
 

@@ -33,6 +33,7 @@ public final class RankContext {
   private final @Nullable SharedObjects shared;
   private final @Nullable String masterAddress;
   private final FlightRecorder recorder;
+  private final FailureHandling failures = new FailureHandling(this);
   private final GroupTable groups;
 
   // Making a resource may take long (connecting), and must not hold up news of other ranks.
@@ -222,9 +223,9 @@ public final class RankContext {
     return recorder;
   }
 
-  /** Writes the flight recorder of a first failure; threads of a program only where it is asked. */
-  void dumpForFailure(Throwable cause) {
-    recorder.dumpForFailure(cause, isThreadWorld());
+  /** Where failures of this rank's calls are dealt with. */
+  FailureHandling failures() {
+    return failures;
   }
 
   // ---- for backends ----

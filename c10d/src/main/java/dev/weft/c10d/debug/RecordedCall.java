@@ -154,6 +154,11 @@ public final class RecordedCall {
     return timeoutMillis;
   }
 
+  /** The name of its group. */
+  public String groupName() {
+    return group.name();
+  }
+
   GroupLog group() {
     return group;
   }
