@@ -1,6 +1,9 @@
 package dev.weft.c10d;
 
+import dev.weft.c10d.debug.GroupLog;
+import dev.weft.c10d.debug.RecordedCall;
 import dev.weft.tensor.Tensor;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -73,6 +76,34 @@ final class Coalesced {
     for (int i = 0; i < ops.size(); i++) {
       check(ops.get(i), i);
     }
+    ProcessGroup group = groups.iterator().next();
+    GroupLog log = group.isMember() ? group.log() : null;
+    if (log == null) {
+      return post(ops, options);
+    }
+    log.beginBatch();
+    List<Work> works = List.of();
+    try {
+      works = post(ops, options);
+    } finally {
+      Duration timeout = options.timeout();
+      RecordedCall closing = log.endBatch((timeout == null ? group.timeout() : timeout).toMillis());
+      var unused =
+          new JointWork("coalesced", works)
+              .completion()
+              .whenComplete(
+                  (done, e) -> {
+                    if (e == null) {
+                      closing.complete();
+                    } else {
+                      closing.fail(e);
+                    }
+                  });
+    }
+    return works;
+  }
+
+  private static List<Work> post(List<P2POp> ops, CollectiveOptions options) {
     List<Work> works = new ArrayList<>(ops.size());
     CollectiveOptions posting = posting(options);
     for (P2POp op : ops) {

@@ -11,38 +11,51 @@ import org.jspecify.annotations.Nullable;
 
 /** The catalogue's entries for collectives, and the way through the dispatcher. Stateless. */
 final class CollectiveOps {
-  static final Op ALL_REDUCE = op("allreduce_");
-  static final Op BROADCAST = op("broadcast_");
-  static final Op REDUCE = op("reduce_");
-  static final Op ALL_GATHER = op("allgather_");
-  static final Op ALL_GATHER_INTO_TENSOR = op("allgather_into_tensor_");
-  static final Op REDUCE_SCATTER = op("reduce_scatter_");
-  static final Op REDUCE_SCATTER_TENSOR = op("reduce_scatter_tensor_");
-  static final Op ALL_TO_ALL = op("alltoall_");
-  static final Op ALL_TO_ALL_SINGLE = op("alltoall_single_");
-  static final Op GATHER = op("gather_");
-  static final Op SCATTER = op("scatter_");
-  static final Op BARRIER = op("barrier");
-  static final Op SEND = op("send");
-  static final Op RECV = op("recv_");
+  static final Kind ALL_REDUCE = kind("allreduce_", "all_reduce");
+  static final Kind BROADCAST = kind("broadcast_", "broadcast");
+  static final Kind REDUCE = kind("reduce_", "reduce");
+  static final Kind ALL_GATHER = kind("allgather_", "all_gather");
+  static final Kind ALL_GATHER_INTO_TENSOR = kind("allgather_into_tensor_", "_all_gather_base");
+  static final Kind REDUCE_SCATTER = kind("reduce_scatter_", "reduce_scatter");
+  static final Kind REDUCE_SCATTER_TENSOR = kind("reduce_scatter_tensor_", "_reduce_scatter_base");
+  static final Kind ALL_TO_ALL = kind("alltoall_", "all_to_all");
+  static final Kind ALL_TO_ALL_SINGLE = kind("alltoall_single_", "all_to_all");
+  static final Kind GATHER = kind("gather_", "gather");
+  static final Kind SCATTER = kind("scatter_", "scatter");
+  static final Kind BARRIER = kind("barrier", "barrier");
+  static final Kind SEND = kind("send", "send");
+  static final Kind RECV = kind("recv_", "recv");
 
   private static final int LAUNCH = 4;
 
   private CollectiveOps() {}
 
-  private static Op op(String name) {
-    return Op.composite(
-        "c10d." + name, (inputs, attrs) -> attrs.get(LAUNCH, Launch.class).run(inputs));
+  /**
+   * A collective or a message.
+   *
+   * @param op the catalogue's entry
+   * @param recorded its name in the flight recorder: PyTorch's
+   * @param isMessage whether it concerns two ranks alone
+   */
+  record Kind(Op op, String recorded, boolean isMessage) {}
+
+  private static Kind kind(String name, String recorded) {
+    Op op =
+        Op.composite(
+            "c10d." + name, (inputs, attrs) -> attrs.get(LAUNCH, Launch.class).run(inputs));
+    return new Kind(op, recorded, recorded.equals("send") || recorded.equals("recv"));
   }
 
   /** Carries the work out of the dispatcher, which returns tensors. */
   private static final class Launch {
     private final int outputs;
+    private final CallRecording recording;
     private final Supplier<Work> body;
     private @Nullable Work work;
 
-    Launch(int outputs, Supplier<Work> body) {
+    Launch(int outputs, CallRecording recording, Supplier<Work> body) {
       this.outputs = outputs;
+      this.recording = recording;
       this.body = body;
     }
 
@@ -52,7 +65,7 @@ final class CollectiveOps {
           storage.await();
         }
       }
-      work = body.get();
+      work = recording.run(body);
       Tensor[] written = new Tensor[outputs];
       for (int i = 0; i < outputs; i++) {
         written[i] = tensors[i];
@@ -70,12 +83,13 @@ final class CollectiveOps {
   }
 
   static Work call(
-      Op op,
+      Kind kind,
       ProcessGroup group,
       @Nullable ReduceOp reduceOp,
       @Nullable Integer peer,
       List<StridedTensor> outputs,
       List<StridedTensor> inputs,
+      CollectiveOptions options,
       Supplier<Work> body) {
     Tensor[] all = new Tensor[outputs.size() + inputs.size()];
     int at = 0;
@@ -85,13 +99,15 @@ final class CollectiveOps {
     for (Tensor t : inputs) {
       all[at++] = t;
     }
-    Launch launch = new Launch(outputs.size(), body);
+    CallRecording recording = new CallRecording(kind, group, peer, outputs, inputs, options);
+    Launch launch = new Launch(outputs.size(), recording, body);
     Attrs attrs = Attrs.of(group, reduceOp, peer, outputs.size(), launch);
-    Tensor[] unused = Dispatcher.callAll(op, attrs, all);
+    Tensor[] unused = Dispatcher.callAll(kind.op(), attrs, all);
     Work work = launch.work;
     if (work == null) {
       throw new IllegalStateException(
-          op + ": an interceptor did not let the call proceed; a collective cannot be replaced");
+          kind.op()
+              + ": an interceptor did not let the call proceed; a collective cannot be replaced");
     }
     return work;
   }

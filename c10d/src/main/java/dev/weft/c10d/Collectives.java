@@ -25,6 +25,7 @@ final class Collectives {
         null,
         List.of(t),
         NONE,
+        options,
         run(t, "all_reduce", () -> backend(g, t).allReduce(t, op, options)));
   }
 
@@ -41,6 +42,7 @@ final class Collectives {
         root,
         List.of(t),
         NONE,
+        options,
         run(t, "broadcast", () -> backend(g, t).broadcast(t, root, options)));
   }
 
@@ -59,6 +61,7 @@ final class Collectives {
         root,
         List.of(t),
         NONE,
+        options,
         run(t, "reduce", () -> backend(g, t).reduce(t, root, op, options)));
   }
 
@@ -78,6 +81,7 @@ final class Collectives {
         null,
         outs,
         List.of(in),
+        options,
         run(in, "all_gather", () -> backend(g, in).allGather(outs, in, options)));
   }
 
@@ -97,6 +101,7 @@ final class Collectives {
         null,
         List.of(out),
         List.of(in),
+        options,
         run(
             in,
             "all_gather_into_tensor",
@@ -124,6 +129,7 @@ final class Collectives {
         null,
         List.of(out),
         ins,
+        options,
         run(out, "reduce_scatter", () -> backend(g, out).reduceScatter(out, ins, op, options)));
   }
 
@@ -144,6 +150,7 @@ final class Collectives {
         null,
         List.of(out),
         List.of(in),
+        options,
         run(
             out,
             "reduce_scatter_tensor",
@@ -171,6 +178,7 @@ final class Collectives {
         null,
         outs,
         ins,
+        options,
         run(ins.get(0), "all_to_all", () -> backend(g, ins.get(0)).allToAll(outs, ins, options)));
   }
 
@@ -197,6 +205,7 @@ final class Collectives {
         null,
         List.of(out),
         List.of(in),
+        options,
         run(
             in,
             "all_to_all_single",
@@ -226,6 +235,7 @@ final class Collectives {
         root,
         outs == null ? NONE : outs,
         List.of(in),
+        options,
         run(in, "gather", () -> backend(g, in).gather(in, outs, root, options)));
   }
 
@@ -252,6 +262,7 @@ final class Collectives {
         root,
         List.of(out),
         ins == null ? NONE : ins,
+        options,
         run(out, "scatter", () -> backend(g, out).scatter(out, ins, root, options)));
   }
 
@@ -266,6 +277,7 @@ final class Collectives {
         null,
         NONE,
         NONE,
+        options,
         () -> g.backends().forControl().barrier(options));
   }
 
@@ -284,6 +296,7 @@ final class Collectives {
         destination,
         NONE,
         List.of(t),
+        options,
         run(t, "send", () -> backend(g, t).send(t, destination, tag, options)));
   }
 
@@ -303,6 +316,7 @@ final class Collectives {
         source,
         List.of(t),
         NONE,
+        options,
         run(t, "recv", () -> backend(g, t).receive(t, source, tag, options)));
   }
 

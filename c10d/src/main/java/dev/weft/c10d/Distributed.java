@@ -1,6 +1,9 @@
 package dev.weft.c10d;
 
 import dev.weft.tensor.Tensor;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -415,6 +418,33 @@ public final class Distributed {
    */
   public static List<Work> batchIsendIrecv(List<P2POp> ops) {
     return Coalesced.messages(ops, CollectiveOptions.ASYNC);
+  }
+
+  // ---- debugging ----
+
+  /**
+   * Writes this rank's flight recorder where {@code WEFT_FR_DUMP_TEMP_FILE} says.
+   *
+   * @return the pickle, which PyTorch's tools and {@code weft fr} read
+   * @throws UncheckedIOException if it cannot be written
+   */
+  public static Path dumpFlightRecorder() {
+    return dumpFlightRecorder(null);
+  }
+
+  /**
+   * Writes this rank's flight recorder.
+   *
+   * @param prefix the file name but for the rank's digits; null for the configured one
+   * @return the pickle, which PyTorch's tools and {@code weft fr} read
+   * @throws UncheckedIOException if it cannot be written
+   */
+  public static Path dumpFlightRecorder(@Nullable String prefix) {
+    try {
+      return RankContext.current().flightRecorder().dump(prefix);
+    } catch (IOException e) {
+      throw new UncheckedIOException("the flight recorder cannot be written: " + e, e);
+    }
   }
 
   private static ProcessGroup orWorld(@Nullable ProcessGroup group) {

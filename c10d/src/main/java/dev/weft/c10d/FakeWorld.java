@@ -1,5 +1,6 @@
 package dev.weft.c10d;
 
+import dev.weft.c10d.debug.FlightRecorderConfig;
 import dev.weft.c10d.store.HashStore;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
@@ -35,7 +36,8 @@ public final class FakeWorld {
             Distributed.DEFAULT_TIMEOUT,
             "fake",
             shared,
-            null);
+            null,
+            FlightRecorderConfig.fromEnvironment(System.getenv()));
     RankContext before = context.bind();
     try {
       return body.run(rank);

@@ -72,6 +72,7 @@ final class GroupTable {
     GroupContext group = new GroupContext(context, name, description, members, rank, timeout);
     ProcessGroup made = new ProcessGroup(membership, new GroupBackends(group, backends));
     live.add(made);
+    context.flightRecorder().event("group_made", made.describe());
     return made;
   }
 
@@ -124,6 +125,7 @@ final class GroupTable {
         return;
       }
     }
+    context.flightRecorder().event("group_destroyed", group.describe());
     group.backends().close(CLOSE_LIMIT);
   }
 

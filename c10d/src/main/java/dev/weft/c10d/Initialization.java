@@ -1,5 +1,6 @@
 package dev.weft.c10d;
 
+import dev.weft.c10d.debug.FlightRecorderConfig;
 import dev.weft.c10d.store.HashStore;
 import dev.weft.c10d.store.Rendezvous;
 import dev.weft.c10d.store.Store;
@@ -57,7 +58,14 @@ final class Initialization {
     try {
       context =
           new RankContext(
-              rank, worldSize, () -> store, options.timeout(), options.backend(), null, master);
+              rank,
+              worldSize,
+              () -> store,
+              options.timeout(),
+              options.backend(),
+              null,
+              master,
+              FlightRecorderConfig.fromEnvironment(options.environment()));
     } catch (RuntimeException e) {
       Closing.quietly(owned);
       throw e;

@@ -1,5 +1,6 @@
 package dev.weft.c10d;
 
+import dev.weft.c10d.debug.FlightRecorderConfig;
 import dev.weft.c10d.store.HashStore;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -20,6 +21,7 @@ public final class LocalWorld {
   private String backend = "host";
   private Duration timeout = Distributed.DEFAULT_TIMEOUT;
   private boolean tcp;
+  private FlightRecorderConfig recorder = FlightRecorderConfig.fromEnvironment(System.getenv());
   private IntFunction<String> names = rank -> "rank-" + rank;
 
   private LocalWorld(int size) {
@@ -49,6 +51,12 @@ public final class LocalWorld {
   /** The ranks talk over TCP on loopback, as processes do; to try that in one debugger. */
   public LocalWorld overTcp() {
     this.tcp = true;
+    return this;
+  }
+
+  /** What flight recorders keep; what the environment says unless set. */
+  public LocalWorld flightRecorder(FlightRecorderConfig recorder) {
+    this.recorder = recorder;
     return this;
   }
 
@@ -91,7 +99,8 @@ public final class LocalWorld {
               timeout,
               backend,
               tcp ? null : shared,
-              null));
+              null,
+              recorder));
     }
     ExecutorService threads = RankThreads.POOL;
     RankBody<T> connected =

@@ -1,5 +1,7 @@
 package dev.weft.c10d;
 
+import dev.weft.c10d.debug.FlightRecorder;
+import dev.weft.c10d.debug.GroupLog;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
 import java.time.Duration;
@@ -32,6 +34,7 @@ public final class ProcessGroup {
   private final Membership members;
   private final GroupBackends backends;
   private final AtomicLong monitoredBarriers = new AtomicLong();
+  private volatile @Nullable GroupLog log;
 
   ProcessGroup(Membership members, GroupBackends backends) {
     this.members = members;
@@ -133,6 +136,30 @@ public final class ProcessGroup {
 
   GroupBackends backends() {
     return backends;
+  }
+
+  /** Where the flight recorder keeps this group's calls; null when it is off. */
+  @Nullable GroupLog log() {
+    FlightRecorder recorder = members.context().flightRecorder();
+    if (!recorder.isEnabled()) {
+      return null;
+    }
+    GroupLog there = log;
+    return there != null ? there : makeLog(recorder);
+  }
+
+  private synchronized GroupLog makeLog(FlightRecorder recorder) {
+    GroupLog there = log;
+    if (there == null) {
+      // PyTorch's analyzer knows the names of its own libraries alone.
+      String library = backends.config().contains("nccl") ? "nccl" : "gloo";
+      boolean all = this == members.context().world();
+      String text = description().isEmpty() ? (all ? "default_pg" : "undefined") : description();
+      there = recorder.group(name(), text, ranks(), rank(), library);
+      log = there;
+      members.context().failures().watch();
+    }
+    return there;
   }
 
   // ---- collectives ----

@@ -1,5 +1,7 @@
 package dev.weft.c10d;
 
+import dev.weft.c10d.debug.FlightRecorder;
+import dev.weft.c10d.debug.FlightRecorderConfig;
 import dev.weft.c10d.store.Store;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -30,6 +32,8 @@ public final class RankContext {
   private final Duration timeout;
   private final @Nullable SharedObjects shared;
   private final @Nullable String masterAddress;
+  private final FlightRecorder recorder;
+  private final FailureHandling failures = new FailureHandling(this);
   private final GroupTable groups;
 
   // Making a resource may take long (connecting), and must not hold up news of other ranks.
@@ -49,7 +53,8 @@ public final class RankContext {
       Duration timeout,
       String backend,
       @Nullable SharedObjects shared,
-      @Nullable String masterAddress) {
+      @Nullable String masterAddress,
+      FlightRecorderConfig recorderConfig) {
     if (worldSize < 1 || rank < 0 || rank >= worldSize) {
       throw new IllegalArgumentException(
           "rank is "
@@ -64,6 +69,7 @@ public final class RankContext {
     this.timeout = timeout;
     this.shared = shared;
     this.masterAddress = masterAddress;
+    this.recorder = new FlightRecorder(rank, recorderConfig);
     this.groups = new GroupTable(this, BackendConfig.parse(backend));
   }
 
@@ -212,6 +218,16 @@ public final class RankContext {
     return groups;
   }
 
+  /** The record of this rank's last calls. */
+  public FlightRecorder flightRecorder() {
+    return recorder;
+  }
+
+  /** Where failures of this rank's calls are dealt with. */
+  FailureHandling failures() {
+    return failures;
+  }
+
   // ---- for backends ----
 
   /** True when all ranks of the world are threads of this JVM. */
@@ -280,6 +296,7 @@ public final class RankContext {
       }
       all = List.copyOf(listeners);
     }
+    recorder.event("peer_failed", "rank " + globalRank + ": " + cause);
     all.forEach(l -> l.peerFailed(globalRank, cause));
   }
 

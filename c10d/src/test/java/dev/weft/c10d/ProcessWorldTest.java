@@ -13,6 +13,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -167,13 +168,14 @@ class ProcessWorldTest {
   @Test
   void missingRanksAreNamedWhenTheWorldIsMade() {
     try (HashStore store = new HashStore()) {
+      var recorder = dev.weft.c10d.debug.FlightRecorderConfig.fromEnvironment(Map.of());
       RankContext alone =
-          new RankContext(0, 3, () -> store, Duration.ofMillis(300), "host", null, null);
+          new RankContext(0, 3, () -> store, Duration.ofMillis(300), "host", null, null, recorder);
       assertThatThrownBy(() -> alone.world().backend("cpu"))
           .isInstanceOf(RendezvousException.class)
           .hasMessageContaining("rank 0 waited 300 ms for ranks [1, 2]");
       RankContext last =
-          new RankContext(2, 3, () -> store, Duration.ofMillis(300), "host", null, null);
+          new RankContext(2, 3, () -> store, Duration.ofMillis(300), "host", null, null, recorder);
       assertThatThrownBy(() -> last.world().backend("cpu"))
           .isInstanceOf(RendezvousException.class)
           .hasMessageContaining("for rank 1 to come to the world of 3");

@@ -30,6 +30,7 @@ public final class Weft {
     // What follows the main class is that program's, whatever it looks like.
     commands.addSubcommand(new CommandLine(new RunCommand()).setStopAtPositional(true));
     commands.addSubcommand(new StoreCommand());
+    commands.addSubcommand(new FlightRecorderCommand());
     commands.addSubcommand(new ConformanceCommand());
     commands.addSubcommand(new DemoCommand());
     commands.setExecutionExceptionHandler(

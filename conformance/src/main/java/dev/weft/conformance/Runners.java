@@ -45,6 +45,7 @@ final class Runners {
       case "autograd" -> new AutogradRunner();
       case "tp" -> new TpRunner();
       case "ops" -> new OpsRunner();
+      case "fr-cases" -> new FlightRecorderRunner();
       default -> null;
     };
   }

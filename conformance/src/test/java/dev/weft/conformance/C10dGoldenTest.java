@@ -23,7 +23,7 @@ class C10dGoldenTest {
   private static final Path DATA = Path.of("src/test/resources/golden/c10d");
 
   @ParameterizedTest
-  @CsvSource({"collectives,1000", "errors,100", "groups,120", "store-semantics,20"})
+  @CsvSource({"collectives,1000", "errors,100", "groups,120", "store-semantics,20", "fr-cases,30"})
   void aFilePasses(String name, int atLeast) throws IOException {
     ByteArrayOutputStream text = new ByteArrayOutputStream();
     PrintStream out = new PrintStream(text, true, StandardCharsets.UTF_8);
