@@ -80,8 +80,7 @@ final class ElasticRanks {
      */
     public static void main(String[] args) throws Exception {
       try (var met = arrive()) {
-        Files.writeString(
-            Path.of(args[1], "rank" + met.rank() + "of" + met.worldSize()), "");
+        Files.writeString(Path.of(args[1], "rank" + met.rank() + "of" + met.worldSize()), "");
         if (met.worldSize() != Integer.parseInt(args[0])
             || !Files.exists(Path.of(args[1], args[2]))) {
           Ranks.sleep();
