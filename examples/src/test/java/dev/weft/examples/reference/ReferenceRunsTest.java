@@ -114,11 +114,12 @@ class ReferenceRunsTest {
               try (GptTraining training =
                   new GptTraining(config, new Layout(1, 1), TextBatches.corpus())) {
                 GptTraining.Step unused = training.step(0);
+                // Garbage of earlier tests may still go; nothing may come.
                 long before = HostMemory.liveBytes();
                 for (int step = 1; step < 20; step++) {
                   unused = training.step(step);
                 }
-                assertThat(HostMemory.liveBytes()).isEqualTo(before);
+                assertThat(HostMemory.liveBytes()).isLessThanOrEqualTo(before);
                 return before;
               }
             });
