@@ -80,6 +80,8 @@ class TcpStoreClientTest {
           () -> {
             while (true) {
               try (var socket = http.accept()) {
+                // What is not read would reset the connection and take the answer with it.
+                byte[] unused = socket.getInputStream().readNBytes(10);
                 socket
                     .getOutputStream()
                     .write(
