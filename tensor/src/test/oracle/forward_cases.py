@@ -79,8 +79,6 @@ for a in D:
             case("pow_scalar", lambda x: x ** s, [x.abs()], value=s)
     case("add_scalar", lambda x: x + 2.5, [x[0, 0]], value=2.5)
     for o in "neg abs sign square exp sin sqrt reciprocal sigmoid floor isnan logical_not tanh".split():
-        if a == "bool" and o in ("sign", "abs", "floor", "square"):
-            continue
         y = x.abs() if o == "sqrt" and a != "bool" else x
         case(o, getattr(torch, o), [y])
     for o in ("sum", "mean", "prod", "amax", "amin", "argmax", "argmin", "all", "any"):
@@ -92,11 +90,16 @@ for a in D:
     case("max", lambda x: torch.max(x, 1), [x], dim=1, keepdim=False)
     case("min", lambda x: torch.min(x, 0, keepdim=True), [x], dim=0, keepdim=True)
     case("t", lambda x: x.t().contiguous(), [x])
-    if a != "bool":
-        case("matmul", torch.matmul, [x, x.t().contiguous()])
-        case("tril", torch.tril, [x], diagonal=0)
-        case("relu", torch.relu, [x])
-        case("clamp", lambda x: x.clamp(0, 2), [x], min=0, max=2)
+    case("matmul", torch.matmul, [x, x.t().contiguous()])
+    case("tril", torch.tril, [x], diagonal=0)
+    case("relu", torch.relu, [x])
+    case("clamp", lambda x: x.clamp(0, 2), [x], min=0, max=2)
+    case("clamp", lambda x: x.clamp(0, 2.5), [x], min=0, max=2.5)
+    case("clamp", lambda x: x.clamp(min=0.5), [x], min=0.5)
+    for o in ("silu", "gelu"):
+        case(o, getattr(F, o), [x], approximate="none")
+    case("softmax", lambda x: torch.softmax(x, 0), [x], dim=0)
+    case("var", lambda x: torch.var(x, dim=[0, 1], correction=1), [x], dim=[0, 1], correction=1)
     for b in D:
         case("to", lambda x: x.to(D[b]), [t(a, [0, 1, 2, 3])], dtype=b)
     for s in ([0], [2, 0], [0, 3]):
@@ -210,3 +213,22 @@ case("split", lambda x: [p.contiguous() for p in x.split(3, 2)], [x], size=3, di
 case("chunk", lambda x: [p.contiguous() for p in x.chunk(3, 2)], [x], chunks=3, dim=2)
 case("unbind", lambda x: [p.contiguous() for p in x.unbind(1)], [x], dim=1)
 case("movedim", lambda x: x.movedim(0, -1).contiguous(), [x], args=[0, -1])
+case("flip", lambda x: x.flip(0, 2), [x], dims=[0, 2])
+case("roll", lambda x: x.roll(3, 2), [x], args=[3, 2])
+case("roll", lambda x: x.roll(-1, 0), [x], args=[-1, 0])
+case("repeat", lambda x: x.repeat(2, 1, 3), [t("int64", [[1, 2], [3, 4]])], repeats=[2, 1, 3])
+case("index", lambda x, i: x[i], [x, t("int64", [[1, 0], [1, 1]])])
+for a in D:
+    y = t(a, [3, 1, 2, 1, 0, 5], (2, 3))
+    for d in (0, 1):
+        for desc in (False, True):
+            case("sort", lambda x: x.sort(dim=d, descending=desc, stable=True), [y], dim=d, descending=desc)
+    for v in (-2, 2):
+        case("ceil", torch.ceil, [t(a, [v, 1])])
+for a in ("float64", "float32", "bfloat16", "float16"):
+    y = t(a, [-1.5, -0.5, 0.5, 1.5, 2.5, NAN, INF])
+    case("round", torch.round, [y])
+    case("ceil", torch.ceil, [y])
+    case("sort", lambda x: x.sort(dim=0), [y], dim=0, descending=False)
+    case("topk", lambda x: x.topk(3), [y], k=3, dim=0)
+case("topk", lambda x: x.topk(9), [x], k=9, dim=-1)

@@ -3,7 +3,9 @@ package dev.weft.cli;
 import dev.weft.c10d.LocalWorld;
 import dev.weft.c10d.elastic.LaunchConfig;
 import dev.weft.c10d.elastic.LocalLauncher;
+import dev.weft.examples.reference.GptConfig;
 import dev.weft.examples.reference.GptDemo;
+import dev.weft.examples.reference.GptTraining;
 import dev.weft.examples.reference.Layout;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -58,6 +60,7 @@ final class DemoCommand implements Callable<Integer> {
           "--check compares with 40 recorded steps on the text that comes with Weft; it goes with"
               + " neither --text nor more steps");
     }
+    GptTraining.check(GptConfig.reference(), options.layout());
     int ranks = options.layout().ranks();
     if (inProcess) {
       List<Boolean> good = LocalWorld.call(ranks, rank -> GptDemo.run(options, System.out));

@@ -112,6 +112,54 @@ class WeftCommandTest {
     assertThat(execute("store", "--port", "x")).isEqualTo(2);
   }
 
+  @Test
+  void badElasticOptionsAreExplained() {
+    assertThat(execute("run", "--nnodes", "1:2", "Main")).isEqualTo(2);
+    assertThat(err.toString())
+        .contains("--nnodes is '1:2' without --rdzv-endpoint; expected HOST:PORT");
+    assertThat(execute("run", "--nnodes", "3:2", "--rdzv-endpoint", "localhost:1", "Main"))
+        .isEqualTo(2);
+    assertThat(err.toString()).contains("nnodes is 3:2; expected MIN:MAX");
+    assertThat(execute("run", "--nnodes", "many", "Main")).isEqualTo(2);
+    assertThat(err.toString()).contains("--nnodes is 'many'; expected N or MIN:MAX");
+    assertThat(execute("run", "--rdzv-conf", "patience=3", "--max-restarts", "1", "Main"))
+        .isEqualTo(2);
+    assertThat(err.toString()).contains("--rdzv-conf has [patience]; expected some of");
+    assertThat(execute("run", "--tee", "Main")).isEqualTo(2);
+    assertThat(err.toString()).contains("--tee is given without --log-dir");
+  }
+
+  /** Is killed by its own hand before the first restart. */
+  static final class Phoenix {
+    private Phoenix() {}
+
+    public static void main(String[] args) throws Exception {
+      if ("0".equals(System.getenv("TORCHELASTIC_RESTART_COUNT"))) {
+        new ProcessBuilder("sh", "-c", "kill -9 " + ProcessHandle.current().pid())
+            .start()
+            .waitFor();
+      }
+      System.out.println("back in " + System.getenv("TORCHELASTIC_RUN_ID"));
+    }
+  }
+
+  @Test
+  void runStartsAgainWhatWasKilled() throws Exception {
+    var run =
+        weft(
+            "run",
+            "--rdzv-id",
+            "ashes",
+            "--max-restarts",
+            "1",
+            "--jvm-arg=-Xmx64m",
+            Phoenix.class.getName());
+    assertThat(output(run))
+        .contains("[0]| back in ashes")
+        .anyMatch(line -> line.contains("rank 0 (node 0) failed: exit code 137 (SIGKILL)"));
+    assertThat(run.waitFor()).isZero();
+  }
+
   /** P45 */
   @Test
   void aPortInUseIsNamed() {

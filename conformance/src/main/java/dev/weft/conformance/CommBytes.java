@@ -12,6 +12,12 @@ import dev.weft.tensor.Shapes;
  * @param bytes their bytes
  */
 record CommBytes(int count, long bytes) {
+  /** Both together. */
+  CommBytes plus(CommBytes other) {
+    boolean bounded = bytes != Long.MAX_VALUE && other.bytes != Long.MAX_VALUE;
+    return new CommBytes(count + other.count, bounded ? bytes + other.bytes : Long.MAX_VALUE);
+  }
+
   /** From {@code {counts, sequence_rank0}} or a flat map of counts. */
   static CommBytes of(JsonNode comm, DType dtype) {
     int count = 0;

@@ -10,6 +10,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -40,6 +41,11 @@ public final class Conformance {
     if (files.isEmpty()) {
       throw new IllegalArgumentException(
           "no golden file in " + folder + (only.isEmpty() ? "" : " among " + only));
+    }
+    Set<String> missing = new TreeSet<>(only);
+    files.forEach(f -> missing.remove(base(f)));
+    if (!missing.isEmpty()) {
+      throw new IllegalArgumentException(folder + " has no golden file of the names " + missing);
     }
     List<String> summaries = new ArrayList<>();
     for (Path file : files) {

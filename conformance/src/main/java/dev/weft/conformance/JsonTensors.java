@@ -47,6 +47,13 @@ final class JsonTensors {
   record Tolerance(double absolute, double relative) {
     static final Tolerance EXACT = new Tolerance(0, 0);
 
+    /** NaN equals NaN. */
+    boolean allows(double want, double got) {
+      return Double.isNaN(want)
+          ? Double.isNaN(got)
+          : want == got || Math.abs(got - want) <= absolute + relative * Math.abs(want);
+    }
+
     static Tolerance of(DType dtype) {
       return switch (dtype) {
         case FLOAT32 -> new Tolerance(1e-5, 1e-5);
@@ -59,6 +66,19 @@ final class JsonTensors {
   /** Compares with the tolerance of the dtype. */
   static void requireClose(String what, JsonNode want, Tensor got) {
     requireClose(what, want, got, Tolerance.of(got.dtype()));
+  }
+
+  /** Compares two tensors with the tolerance of the dtype. */
+  static void requireClose(String what, Tensor want, Tensor got) {
+    Json.requireEqual(what + " dtype", want.dtype(), got.dtype());
+    Json.requireEqual(what + " shape", Arrays.toString(want.shape()), Arrays.toString(got.shape()));
+    Tolerance tolerance = Tolerance.of(got.dtype());
+    double[] w = want.toDoubleArray();
+    double[] g = got.toDoubleArray();
+    for (int i = 0; i < w.length; i++) {
+      Json.require(
+          tolerance.allows(w[i], g[i]), what + "[" + i + "]: got " + g[i] + ", want " + w[i]);
+    }
   }
 
   /** Compares shape, dtype and values. */

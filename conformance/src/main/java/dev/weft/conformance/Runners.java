@@ -43,6 +43,9 @@ final class Runners {
       case "groups" -> new GroupsRunner();
       case "store-semantics" -> new StoreRunner();
       case "fr-cases" -> new FlightRecorderRunner();
+      case "autograd" -> new AutogradRunner();
+      case "tp" -> new TpRunner();
+      case "ops" -> new OpsRunner();
       default -> null;
     };
   }

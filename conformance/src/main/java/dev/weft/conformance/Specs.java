@@ -53,20 +53,10 @@ final class Specs {
     return mesh;
   }
 
-  /** True for placements that belong to a later issue: strided shards, masked and norm partials. */
-  static boolean isExotic(JsonNode placements) {
-    for (JsonNode p : placements) {
-      String text = p.asText();
-      if (text.startsWith("SS(") || text.startsWith("NP(") || text.equals("MP")) {
-        return true;
-      }
-    }
-    return false;
-  }
-
+  /** Placements as recorded; a masked partial is a sum of rows that others have zeroed. */
   static List<Placement> placements(JsonNode array) {
     List<Placement> out = new ArrayList<>();
-    array.forEach(p -> out.add(Placements.parse(p.asText())));
+    array.forEach(p -> out.add(Placements.parse(p.asText().equals("MP") ? "P(sum)" : p.asText())));
     return out;
   }
 

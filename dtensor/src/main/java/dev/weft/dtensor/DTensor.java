@@ -23,10 +23,32 @@ import org.jspecify.annotations.Nullable;
 public final class DTensor extends Tensor {
   private final DTensorSpec spec;
   private final StridedTensor local;
+  private @Nullable Gathered gathered;
 
   DTensor(DTensorSpec spec, StridedTensor local) {
     this.spec = spec;
     this.local = local;
+  }
+
+  /** This tensor under other placements, as a recorded call has used it. */
+  record Gathered(DTensor tensor, int version) {}
+
+  /**
+   * What a recorded call has brought into other placements and its backward will want again; null
+   * once the data was changed or freed.
+   */
+  @Nullable DTensor gathered() {
+    Gathered g = gathered;
+    boolean valid =
+        g != null
+            && g.version == version()
+            && g.tensor.local.storages().stream().noneMatch(Storage::isFreed);
+    return g != null && valid ? g.tensor : null;
+  }
+
+  /** Keeps it until the next backward that uses it is done, or forgets it. */
+  void gathered(@Nullable DTensor tensor) {
+    gathered = tensor == null ? null : new Gathered(tensor, version());
   }
 
   // ---- making one ----
@@ -229,6 +251,12 @@ public final class DTensor extends Tensor {
   /** The whole tensor on every rank, as a plain tensor. */
   public Tensor fullTensor() {
     return redistributeTo(Collections.nCopies(mesh().ndim(), Replicate.INSTANCE)).toLocal();
+  }
+
+  /** The same, with the placements that its gradient has on each rank. */
+  public Tensor fullTensor(List<? extends Placement> gradPlacements) {
+    return redistributeTo(Collections.nCopies(mesh().ndim(), Replicate.INSTANCE))
+        .toLocal(gradPlacements);
   }
 
   @Override

@@ -24,4 +24,15 @@ public final class DTensorInternals {
   public static boolean hasRule(String op) {
     return Rules.has(op);
   }
+
+  /** What it takes to make a tensor whole on every rank, in bytes over the groups. */
+  public static long bytesToReplicate(DTensorSpec spec) {
+    List<Placement> whole = java.util.Collections.nCopies(spec.mesh().ndim(), Replicate.INSTANCE);
+    return Redistribution.plan(spec, whole).bytes();
+  }
+
+  /** This rank's part, without history. */
+  public static dev.weft.tensor.Tensor local(DTensor tensor) {
+    return tensor.local();
+  }
 }

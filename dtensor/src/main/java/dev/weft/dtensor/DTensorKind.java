@@ -3,6 +3,7 @@ package dev.weft.dtensor;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorKind;
+import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.op.Attrs;
 import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Op;
@@ -27,13 +28,15 @@ final class DTensorKind implements TensorKind {
     DTensor[] tensors = lift(op, inputs);
     List<DTensorSpec> specs = Arrays.stream(tensors).map(DTensor::spec).toList();
     Propagation.Decision decision = Propagation.decide(op, attrs, specs, tensors);
+    // Backward formulas often use an input twice.
+    boolean keep = (Dispatcher.isRecorded() && op.saves().inputs()) || Autograd.isInBackward();
     StridedTensor[] locals = new StridedTensor[tensors.length];
     for (int i = 0; i < tensors.length; i++) {
       DTensorSpec wanted = decision.inputs().get(i);
       locals[i] =
           wanted.placements().equals(specs.get(i).placements())
               ? tensors[i].local()
-              : redistribute(tensors[i], wanted.placements());
+              : redistribute(tensors[i], wanted.placements(), keep);
     }
     if (!specs.get(0).mesh().containsThisRank()) {
       return outsideTheMesh(op, decision, locals[0]);
@@ -48,14 +51,26 @@ final class DTensorKind implements TensorKind {
     }
     Tensor[] wrapped = new Tensor[results.length];
     for (int i = 0; i < results.length; i++) {
-      wrapped[i] = new DTensor(decision.outputs().get(i), (StridedTensor) results[i]);
+      DTensor produced = new DTensor(decision.outputs().get(i), (StridedTensor) results[i]);
+      wrapped[i] = produced.redistributeTo(decision.settled().get(i));
     }
     return wrapped;
   }
 
   /** Through the catalogue, so that interceptors see it. */
-  private static StridedTensor redistribute(DTensor t, List<Placement> to) {
-    return t.redistributeTo(to).local();
+  private static StridedTensor redistribute(DTensor t, List<Placement> to, boolean keep) {
+    DTensor known = t.gathered();
+    if (known != null && known.placements().equals(to)) {
+      if (Autograd.isInBackward()) {
+        Autograd.afterBackward(() -> t.gathered(null));
+      }
+      return known.local();
+    }
+    DTensor moved = t.redistributeTo(to);
+    if (keep && Redistribution.plan(t.spec(), to).collectives() > 0) {
+      t.gathered(moved);
+    }
+    return moved.local();
   }
 
   /** Ranks outside the mesh take no part: their results are empty. */

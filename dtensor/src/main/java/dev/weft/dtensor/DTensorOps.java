@@ -63,13 +63,9 @@ final class DTensorOps {
                 }
                 List<Placement> to =
                     ctx.attrs().isNull(1)
-                        ? ctx.attrs().get(0, DTensorSpec.class).placements()
+                        ? withoutPartial(ctx.attrs().get(0, DTensorSpec.class).placements())
                         : placements(ctx.attrs(), 1);
-                DTensor settled =
-                    ctx.attrs().isNull(1)
-                        ? settle((DTensor) g[0], to)
-                        : ((DTensor) g[0]).redistributeTo(to);
-                return new @Nullable Tensor[] {settled.local()};
+                return new @Nullable Tensor[] {((DTensor) g[0]).redistributeTo(to).local()};
               });
 
   /**

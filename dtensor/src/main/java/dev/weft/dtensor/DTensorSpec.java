@@ -56,6 +56,10 @@ public record DTensorSpec(
                   + ")");
         }
         out.add(s.dim() < 0 ? new Shard(s.dim() + ndim) : s);
+      } else if (p instanceof StridedShard t
+          && (t.dim() < 0 || t.dim() >= ndim || t.pieces() < 1)) {
+        throw new IllegalArgumentException(
+            "placement " + t + " does not fit a tensor of " + ndim + " dimensions");
       } else {
         out.add(p);
       }

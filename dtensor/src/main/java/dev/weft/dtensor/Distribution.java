@@ -51,11 +51,12 @@ final class Distribution {
     for (int m = 0; m < mesh.ndim(); m++) {
       Placement p = spec.placements().get(m);
       int from = source == null || mesh.size(m) == 1 ? NOBODY : checkSource(source, mesh, m);
-      if (p instanceof Shard s) {
+      if (p.isShard()) {
+        Cuts cuts = Cuts.of(p, mesh.size(m));
         local =
             from != NOBODY
-                ? new ShardCollectives(mesh, m).scatter(local, s.dim(), from)
-                : Redistribution.cut(local, s.dim(), mesh.size(m), at[m]);
+                ? new ShardCollectives(mesh, m).scatter(local, cuts, from)
+                : Redistribution.cut(local, cuts, at[m]);
         continue;
       }
       if (from != NOBODY) {

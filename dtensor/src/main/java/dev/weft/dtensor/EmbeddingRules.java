@@ -29,8 +29,10 @@ final class EmbeddingRules {
         rows.add(Sharding.Row.of(new Shard(d), Replicate.INSTANCE, new Shard(d)));
       }
       rows.add(Sharding.Row.of(new Shard(n), new Shard(1), Replicate.INSTANCE));
-      rows.add(Sharding.Row.of(Partial.SUM, new Shard(0), Replicate.INSTANCE));
-      rows.add(Sharding.Row.of(Partial.SUM, Partial.SUM, Replicate.INSTANCE));
+      // The sum that this leaves has a price, which is paid later.
+      rows.add(
+          Sharding.Row.of(Partial.SUM, new Shard(0), Replicate.INSTANCE)
+              .communicating(0, 2 * ReductionRules.resultBytes(call)));
       return rows;
     }
 

@@ -26,16 +26,17 @@ final class Layout {
     return Math.min(size, chunk(size, n) * (index + 1L)) - start(size, n, index);
   }
 
+  /** The length of a rank's part under a placement that cuts. */
+  static long length(Placement p, long size, int n, int index) {
+    return p instanceof Shard
+        ? length(size, n, index)
+        : Cuts.length(Cuts.ranges(p, size, n, index));
+  }
+
   /** The shape that the rank at a coordinate holds. */
   static long[] localShape(
       long[] shape, int[] mesh, List<? extends Placement> placements, int[] coordinate) {
-    long[] local = shape.clone();
-    for (int m = 0; m < mesh.length; m++) {
-      if (placements.get(m) instanceof Shard s) {
-        local[s.dim()] = length(local[s.dim()], mesh[m], coordinate[m]);
-      }
-    }
-    return local;
+    return localShapeWithout(shape, mesh, placements, coordinate, -1);
   }
 
   /** The same, without the cut that one mesh dimension makes. */
@@ -43,8 +44,9 @@ final class Layout {
       long[] shape, int[] mesh, List<? extends Placement> placements, int[] coordinate, int skip) {
     long[] local = shape.clone();
     for (int m = 0; m < mesh.length; m++) {
-      if (m != skip && placements.get(m) instanceof Shard s) {
-        local[s.dim()] = length(local[s.dim()], mesh[m], coordinate[m]);
+      int d = placements.get(m).shardDim();
+      if (m != skip && d >= 0) {
+        local[d] = length(placements.get(m), local[d], mesh[m], coordinate[m]);
       }
     }
     return local;
@@ -56,15 +58,18 @@ final class Layout {
    */
   static long[] globalOffset(
       long[] shape, int[] mesh, List<? extends Placement> placements, int[] coordinate) {
-    long[] local = shape.clone();
     long[] offset = new long[shape.length];
-    for (int m = 0; m < mesh.length; m++) {
-      if (placements.get(m) instanceof Shard s) {
-        int d = s.dim();
-        long start = start(local[d], mesh[m], coordinate[m]);
-        local[d] = length(local[d], mesh[m], coordinate[m]);
-        offset[d] = local[d] == 0 ? shape[d] : offset[d] + start;
+    for (int d = 0; d < shape.length; d++) {
+      List<Cuts.Range> held = List.of(new Cuts.Range(0, shape[d]));
+      boolean cut = false;
+      for (int m = 0; m < mesh.length; m++) {
+        Placement p = placements.get(m);
+        if (p.isShard(d)) {
+          cut = true;
+          held = Cuts.within(held, Cuts.ranges(p, Cuts.length(held), mesh[m], coordinate[m]));
+        }
       }
+      offset[d] = !cut ? 0 : held.isEmpty() ? shape[d] : held.get(0).start();
     }
     return offset;
   }

@@ -11,15 +11,15 @@ final class MatmulRules {
 
   static void addTo(Map<String, Sharding.Rule> rules) {
     for (String op : List.of("matmul", "mm", "bmm")) {
-      rules.put(op, MatmulRules::matmul);
+      rules.put(op, FollowRules.full(MatmulRules::matmul));
     }
-    rules.put("linear", MatmulRules::linear);
-    rules.put("addmm", MatmulRules::addmm);
+    rules.put("linear", FollowRules.full(MatmulRules::linear));
+    rules.put("addmm", FollowRules.full(call -> added(call, 0)));
+    rules.put("baddbmm", FollowRules.full(call -> added(call, 1)));
     rules.put(
-        "outer",
-        call -> Einsum.rows(List.of(new int[] {0}, new int[] {1}), List.of(), new int[] {0, 1}));
-    rules.put(
-        "dot", call -> Einsum.rows(List.of(new int[] {0}, new int[] {0}), List.of(), new int[0]));
+        "dot",
+        FollowRules.full(
+            call -> Einsum.rows(List.of(new int[] {0}, new int[] {0}), List.of(), new int[0])));
   }
 
   /** [..., m, k] by [..., k, n], with PyTorch's shorter forms. */
@@ -70,19 +70,31 @@ final class MatmulRules {
     return Einsum.rows(List.of(x, new int[] {n, k}), bias, out);
   }
 
-  /** input, then the two factors. */
-  private static List<Sharding.Row> addmm(Sharding.Call call) {
+  /** input, then the two factors, which may have batch dimensions in front. */
+  private static List<Sharding.Row> added(Sharding.Call call, int batch) {
     long[] out = call.outputs()[0].shape();
     long[] bias = call.shape(0);
+    int[] left = new int[batch + 2];
+    int[] right = new int[batch + 2];
+    int[] result = new int[batch + 2];
+    for (int i = 0; i < batch; i++) {
+      left[i] = i;
+      right[i] = i;
+      result[i] = i;
+    }
+    left[batch] = batch;
+    left[batch + 1] = batch + 1;
+    right[batch] = batch + 1;
+    right[batch + 1] = batch + 2;
+    result[batch] = batch;
+    result[batch + 1] = batch + 2;
     int[] added = new int[bias.length];
     for (int d = 0; d < added.length; d++) {
-      int at = d + 2 - added.length;
-      added[d] = bias[d] == 1 && out[at] != 1 ? Einsum.NONE : at == 0 ? 0 : 2;
+      int at = d + out.length - added.length;
+      added[d] = bias[d] == 1 && out[at] != 1 ? Einsum.NONE : result[at];
     }
     List<Sharding.Row> rows = new ArrayList<>();
-    for (Sharding.Row r :
-        Einsum.rows(
-            List.of(new int[] {0, 1}, new int[] {1, 2}), List.of(added), new int[] {0, 2})) {
+    for (Sharding.Row r : Einsum.rows(List.of(left, right), List.of(added), result)) {
       List<Placement> in = r.inputs();
       rows.add(new Sharding.Row(r.outputs(), List.of(in.get(2), in.get(0), in.get(1))));
     }

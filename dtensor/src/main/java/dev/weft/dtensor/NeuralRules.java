@@ -1,6 +1,13 @@
 package dev.weft.dtensor;
 
+import dev.weft.c10d.ReduceOp;
+import dev.weft.funcol.FunctionalCollectives;
 import dev.weft.tensor.Shapes;
+import dev.weft.tensor.Tensor;
+import dev.weft.tensor.op.Dispatcher;
+import dev.weft.tensor.op.Pointwise;
+import dev.weft.tensor.op.Reductions;
+import dev.weft.tensor.op.Unary;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -12,32 +19,26 @@ final class NeuralRules {
 
   static void addTo(Map<String, Sharding.Rule> rules) {
     for (String op : List.of("softmax", "log_softmax")) {
-      rules.put(op, call -> alongOthers(call, call.attrs().intAt(0), false));
+      rules.put(
+          op, FollowRules.settling(call -> FollowRules.but(call.ndim(0), call.attrs().intAt(0))));
     }
     for (String op : List.of("softmax_backward", "log_softmax_backward")) {
-      rules.put(op, call -> alongOthers(call, call.attrs().intAt(0), true));
+      put(rules, op, call -> alongOthers(call, call.attrs().intAt(0), true));
     }
-    for (String op : List.of("rms_norm", "layer_norm")) {
-      rules.put(op, call -> norm(call, 1, false));
-    }
+    put(rules, "layer_norm", call -> norm(call, 1, false));
+    put(rules, "rms_norm", new RmsNorm());
     for (String op : List.of("rms_norm_backward", "layer_norm_backward")) {
-      rules.put(op, call -> norm(call, 2, true));
+      put(rules, op, call -> norm(call, 2, true));
     }
     for (String op : List.of("rms_norm_weight_backward", "layer_norm_weight_backward")) {
-      rules.put(op, NeuralRules::normWeight);
+      put(rules, op, NeuralRules::normWeight);
     }
-    for (String op : List.of("cross_entropy", "nll_loss")) {
-      rules.put(op, NeuralRules::loss);
-    }
-    for (String op : List.of("cross_entropy_backward", "nll_loss_backward")) {
-      rules.put(op, NeuralRules::lossBackward);
-    }
-    for (String op : List.of("tril", "triu")) {
-      rules.put(op, NeuralRules::triangle);
-    }
-    rules.put("rope", NeuralRules::rope);
-    rules.put("embedding", new EmbeddingRules.Forward());
-    rules.put("embedding_backward", new EmbeddingRules.Backward());
+    put(rules, "rope", NeuralRules::rope);
+    LossRules.addTo(rules);
+  }
+
+  private static void put(Map<String, Sharding.Rule> rules, String op, Sharding.Rule rule) {
+    rules.put(op, FollowRules.following(rule));
   }
 
   /** All inputs alike; one dimension whole. */
@@ -95,46 +96,6 @@ final class NeuralRules {
     return rows;
   }
 
-  /** Input [N, C, ...], target [N, ...]; the classes are whole. A sum may be left outstanding. */
-  private static List<Sharding.Row> loss(Sharding.Call call) {
-    List<Sharding.Row> rows = new ArrayList<>();
-    String reduction = call.attrs().get(0, String.class);
-    if (call.ndim(0) == 1 || reduction.equals("mean")) {
-      return rows; // a mean over unequal parts is not the mean of means
-    }
-    for (int d = 0; d < call.ndim(1); d++) {
-      Placement out = reduction.equals("sum") ? Partial.SUM : new Shard(d);
-      rows.add(Sharding.Row.of(out, new Shard(d == 0 ? 0 : d + 1), new Shard(d)));
-    }
-    return rows;
-  }
-
-  /** Gradient, input, target. */
-  private static List<Sharding.Row> lossBackward(Sharding.Call call) {
-    List<Sharding.Row> rows = new ArrayList<>();
-    String reduction = call.attrs().get(0, String.class);
-    if (call.ndim(1) > 1 && !reduction.equals("mean")) {
-      for (int d = 0; d < call.ndim(2); d++) {
-        Placement in = new Shard(d == 0 ? 0 : d + 1);
-        Placement gradient = reduction.equals("sum") ? Replicate.INSTANCE : new Shard(d);
-        rows.add(Sharding.Row.of(in, gradient, in, new Shard(d)));
-      }
-    }
-    addLinearFirst(call, rows);
-    return rows;
-  }
-
-  private static List<Sharding.Row> triangle(Sharding.Call call) {
-    List<Sharding.Row> rows = new ArrayList<>();
-    for (int d = 0; d < call.ndim(0) - 2; d++) {
-      rows.add(Sharding.Row.of(new Shard(d), new Shard(d)));
-    }
-    for (Placement p : PointwiseRules.linear()) {
-      rows.add(Sharding.Row.of(p, p));
-    }
-    return rows;
-  }
-
   /** x, cosines, sines; sequence and width are whole. */
   private static List<Sharding.Row> rope(Sharding.Call call) {
     int n = call.ndim(0);
@@ -148,5 +109,67 @@ final class NeuralRules {
     }
     addLinearFirst(call, rows);
     return rows;
+  }
+
+  /** The normalised dimensions may be cut, too: the mean of squares is then summed over ranks. */
+  private static final class RmsNorm implements Sharding.Rule {
+    @Override
+    public List<Sharding.Row> rows(Sharding.Call call) {
+      List<Sharding.Row> rows = norm(call, 1, false);
+      int lead = call.ndim(0) - call.attrs().longsAt(0).length;
+      long rowsOfX =
+          Shapes.numel(call.shape(0)) / Math.max(1, Shapes.numel(call.attrs().longsAt(0)));
+      for (int d = lead; d < call.ndim(0); d++) {
+        List<Placement> in = new ArrayList<>(List.of(new Shard(d)));
+        if (call.inputs().size() > 1) {
+          in.add(new Shard(d - lead));
+        }
+        long bytes = 2 * rowsOfX * call.outputs()[0].dtype().byteSize();
+        rows.add(new Sharding.Row(List.of(new Shard(d)), in).communicating(2, bytes));
+      }
+      return rows;
+    }
+
+    @Override
+    public Sharding.LocalCall localCall(Sharding.Call call) {
+      return RmsNorm::run;
+    }
+
+    private static Tensor[] run(
+        Sharding.Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs, Tensor[] local) {
+      DTensorSpec x = inputs.get(0);
+      int lead = call.ndim(0) - call.attrs().longsAt(0).length;
+      List<Integer> along = new ArrayList<>();
+      for (int m = 0; m < x.mesh().ndim(); m++) {
+        if (x.placements().get(m).shardDim() >= lead && x.mesh().size(m) > 1) {
+          along.add(m);
+        }
+      }
+      if (along.isEmpty()) {
+        return Dispatcher.callAll(call.op(), call.attrs(), local);
+      }
+      int[] dims = new int[call.ndim(0) - lead];
+      for (int i = 0; i < dims.length; i++) {
+        dims[i] = lead + i;
+      }
+      Tensor squares = Reductions.sum(Unary.square(local[0]), dims, true);
+      for (int m : along) {
+        squares = FunctionalCollectives.allReduce(squares, ReduceOp.SUM, x.mesh().getGroup(m));
+      }
+      long count = Shapes.numel(call.attrs().longsAt(0));
+      double eps = call.attrs().isNull(1) ? epsilon(x) : call.attrs().doubleAt(1);
+      Tensor scale = Unary.rsqrt(Pointwise.add(Pointwise.div(squares, count), eps));
+      Tensor y = Pointwise.mul(local[0], scale);
+      return new Tensor[] {local.length > 1 ? Pointwise.mul(y, local[1]) : y};
+    }
+
+    private static double epsilon(DTensorSpec x) {
+      return switch (x.dtype()) {
+        case FLOAT64 -> 0x1p-52;
+        case FLOAT16 -> 0x1p-10;
+        case BFLOAT16 -> 0x1p-7;
+        default -> 0x1p-23;
+      };
+    }
   }
 }

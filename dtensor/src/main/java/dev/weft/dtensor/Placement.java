@@ -1,18 +1,24 @@
 package dev.weft.dtensor;
 
 /**
- * How a tensor lies along one mesh dimension: cut ({@link Shard}), whole on every rank ({@link
- * Replicate}) or as contributions that are still to be reduced ({@link Partial}). Immutable.
+ * How a tensor lies along one mesh dimension: cut ({@link Shard}, {@link StridedShard}), whole on
+ * every rank ({@link Replicate}) or as contributions that are still to be reduced ({@link
+ * Partial}). Immutable.
  */
-public sealed interface Placement permits Shard, Replicate, Partial {
+public sealed interface Placement permits Shard, StridedShard, Replicate, Partial {
   /** True for a shard. */
   default boolean isShard() {
-    return this instanceof Shard;
+    return shardDim() >= 0;
   }
 
   /** True for a shard of one tensor dimension. */
   default boolean isShard(int dim) {
-    return this instanceof Shard s && s.dim() == dim;
+    return dim >= 0 && shardDim() == dim;
+  }
+
+  /** The tensor dimension that is cut, or -1. */
+  default int shardDim() {
+    return this instanceof Shard s ? s.dim() : this instanceof StridedShard t ? t.dim() : -1;
   }
 
   /** True where every rank holds all. */

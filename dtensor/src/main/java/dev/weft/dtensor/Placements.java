@@ -29,7 +29,8 @@ public final class Placements {
   }
 
   /**
-   * Reads {@code R}, {@code S(1)} or {@code P(sum)}, as placements print.
+   * Reads {@code R}, {@code S(1)}, {@code SS(0,4)}, {@code P(sum)} or {@code NP(2)}, as placements
+   * print.
    *
    * @throws IllegalArgumentException if the text is none of these
    */
@@ -43,10 +44,18 @@ public final class Placements {
         if (text.startsWith("S(")) {
           return new Shard(Integer.parseInt(inner));
         }
+        if (text.startsWith("SS(")) {
+          String[] parts = text.substring(3, text.length() - 1).split(",", -1);
+          return new StridedShard(
+              Integer.parseInt(parts[0].trim()), Integer.parseInt(parts[1].trim()));
+        }
+        if (text.startsWith("NP(")) {
+          return Partial.norm(Double.parseDouble(text.substring(3, text.length() - 1)));
+        }
         if (text.startsWith("P(")) {
           return new Partial(Partial.Op.valueOf(inner.toUpperCase(Locale.ROOT)));
         }
-      } catch (IllegalArgumentException e) {
+      } catch (IllegalArgumentException | ArrayIndexOutOfBoundsException e) {
         throw unreadable(text, e);
       }
     }
@@ -58,7 +67,7 @@ public final class Placements {
     return new IllegalArgumentException(
         "placement '"
             + text
-            + "' is not valid; expected R, S(dim) or P(op) with op of "
+            + "' is not valid; expected R, S(dim), SS(dim,pieces), NP(order) or P(op) with op of "
             + Arrays.toString(Partial.Op.values()),
         cause);
   }

@@ -38,14 +38,23 @@ public record Plan(List<Step> steps) {
   /**
    * One step.
    *
-   * @param meshDim the mesh dimension along which it acts
+   * @param meshDims the mesh dimensions along which it acts, ascending; several where one group
+   *     spans them
+   * @param from what the placement on each of them was
+   * @param to what it becomes
    * @param bytes what moves over a group of ranks in total
    */
-  public record Step(int meshDim, Placement from, Placement to, Action action, long bytes) {
+  public record Step(
+      List<Integer> meshDims, Placement from, Placement to, Action action, long bytes) {
+    /** The only mesh dimension, or the outermost of several. */
+    public int meshDim() {
+      return meshDims.get(0);
+    }
+
     @Override
     public String toString() {
       return "mesh dim "
-          + meshDim
+          + (meshDims.size() == 1 ? meshDims.get(0).toString() : meshDims.toString())
           + ": "
           + from
           + " -> "

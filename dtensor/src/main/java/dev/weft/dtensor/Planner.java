@@ -91,23 +91,23 @@ final class Planner {
         throw new IllegalArgumentException(
             "redistribute: " + a + " to " + b + " on mesh dimension " + m + " is not defined");
       }
-      if (p.op() == Partial.Op.PRODUCT) {
+      if (p.op() == Partial.Op.PRODUCT || p.op() == Partial.Op.NORM) {
         throw new IllegalArgumentException(
-            "redistribute: R to P(product) on mesh dimension " + m + " is not defined");
+            "redistribute: R to " + p + " on mesh dimension " + m + " is not defined");
       }
     }
   }
 
   /** Sums and averages commute; other reductions do not mix. */
   static void checkMixture(List<Placement> placements) {
-    Partial.Op seen = null;
+    Partial seen = null;
     for (Placement p : placements) {
       if (p instanceof Partial q) {
-        if (seen != null && seen != q.op() && !(seen.isLinear() && q.op().isLinear())) {
+        if (seen != null && !seen.mixesWith(q)) {
           throw new IllegalArgumentException(
               "placements " + placements + " mix reductions that do not commute");
         }
-        seen = q.op();
+        seen = q;
       }
     }
   }
@@ -178,11 +178,13 @@ final class Planner {
     List<Plan.Step> out = new ArrayList<>();
     for (int m = mesh.length - 1; m >= 0; m--) {
       Placement now = state.get(m);
-      if (now instanceof Shard s && shardedLater(state, m, s.dim())) {
+      if (now.isShard() && shardedLater(state, m, now.shardDim())) {
         continue; // an inner mesh dimension cuts the same tensor dimension: it goes first
       }
       for (Placement next : alphabet) {
-        if (next.equals(now) || (next instanceof Shard s && shardedLater(state, m, s.dim()))) {
+        if (next.equals(now)
+            || (next.isShard() && next.shardDim() == now.shardDim())
+            || (next.isShard() && shardedLater(state, m, next.shardDim()))) {
           continue;
         }
         out.add(step(state, m, now, next));
@@ -214,16 +216,18 @@ final class Planner {
     }
     int n = mesh[m];
     if (!action.isCollective() || n == 1) {
-      return new Plan.Step(m, from, to, action, 0);
+      return new Plan.Step(List.of(m), from, to, action, 0);
     }
     long[] whole = Layout.localShapeWithout(shape, mesh, state, new int[mesh.length], m);
     for (Placement p : List.of(from, to)) {
-      if (p instanceof Shard s && action != Plan.Action.ALL_TO_ALL) {
-        whole[s.dim()] = Layout.chunk(whole[s.dim()], n) * n; // padded
+      if (p.isShard() && action != Plan.Action.ALL_TO_ALL) {
+        int d = p.shardDim();
+        whole[d] = Layout.length(p, whole[d], n, 0) * n; // padded
       }
     }
     long bytes = Shapes.numel(whole) * elementBytes * (n - 1) / n;
-    return new Plan.Step(m, from, to, action, action == Plan.Action.ALL_REDUCE ? 2 * bytes : bytes);
+    return new Plan.Step(
+        List.of(m), from, to, action, action == Plan.Action.ALL_REDUCE ? 2 * bytes : bytes);
   }
 
   private static List<Placement> replace(List<Placement> list, int i, Placement p) {
@@ -238,7 +242,7 @@ final class Planner {
     int collectives = 0;
     for (int m = mesh.length - 1; m >= 0; m--) {
       Placement to = target.get(m);
-      if (to instanceof Shard s && !sameCutsBefore(now, m, s.dim())) {
+      if (to.isShard() && !sameCutsBefore(now, m, to.shardDim())) {
         to = Replicate.INSTANCE;
       }
       collectives += cost(now, m, to);
@@ -251,7 +255,8 @@ final class Planner {
 
   private boolean sameCutsBefore(List<Placement> now, int m, int dim) {
     for (int i = 0; i < m; i++) {
-      if (now.get(i).isShard(dim) != target.get(i).isShard(dim)) {
+      if (now.get(i).isShard(dim) != target.get(i).isShard(dim)
+          || (now.get(i).isShard(dim) && !now.get(i).equals(target.get(i)))) {
         return false;
       }
     }

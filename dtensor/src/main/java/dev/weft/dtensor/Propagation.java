@@ -33,12 +33,14 @@ final class Propagation {
    * What was chosen.
    *
    * @param inputs how the inputs must lie
-   * @param outputs how the results lie
+   * @param outputs how the results lie when the local call is done
+   * @param settled how they are handed out
    * @param attrs arguments of the local call
    */
   record Decision(
       List<DTensorSpec> inputs,
       List<DTensorSpec> outputs,
+      List<List<Placement>> settled,
       Attrs attrs,
       Sharding.@Nullable LocalCall localCall,
       Sharding.Call call) {}
@@ -64,25 +66,62 @@ final class Propagation {
     Sharding.Rule rule = Rules.find(op, inputs);
     TensorSpec[] outputs = Rules.outputs(op, attrs, tensors);
     Sharding.Call call = new Sharding.Call(op, attrs, inputs, outputs);
+    Sharding.Layouts fixed = rule.layouts(call);
+    if (fixed != null) {
+      return decision(call, rule, fixed.inputs(), fixed.outputs(), fixed.outputs());
+    }
     List<Sharding.Row> rows = new ArrayList<>(rule.rows(call));
+    if (rule.followsInputs()) {
+      rows.removeIf(r -> !isPresent(call, r));
+    }
     List<Placement> allIn = replicated(inputs.size());
     Sharding.Row replicate = new Sharding.Row(replicated(outputs.length), allIn);
     if (!rows.contains(replicate)) {
       rows.add(replicate);
     }
-    DeviceMesh mesh = inputs.get(0).mesh();
-    Combination best = new Search(call, rows, mesh, op.form() == Op.Form.IN_PLACE).best();
+    Combination best = new Search(call, rows, rule, op.form() == Op.Form.IN_PLACE).best();
+    List<List<Placement>> in = new ArrayList<>();
+    for (int i = 0; i < inputs.size(); i++) {
+      in.add(best.input(i));
+    }
+    List<List<Placement>> out = new ArrayList<>();
+    for (int o = 0; o < outputs.length; o++) {
+      out.add(best.output(o));
+    }
+    List<List<Placement>> produced = new ArrayList<>();
+    for (int o = 0; o < outputs.length; o++) {
+      produced.add(best.produced(o));
+    }
+    return decision(call, rule, in, out, produced);
+  }
+
+  /** Whether some input is cut, or the row cuts nothing. */
+  private static boolean isPresent(Sharding.Call call, Sharding.Row row) {
+    return row.inputs().stream().noneMatch(Placement::isShard)
+        || call.inputs().stream()
+            .anyMatch(i -> i.placements().stream().anyMatch(Placement::isShard));
+  }
+
+  private static Decision decision(
+      Sharding.Call call,
+      Sharding.Rule rule,
+      List<List<Placement>> inputs,
+      List<List<Placement>> outputs,
+      List<List<Placement>> produced) {
     List<DTensorSpec> in = new ArrayList<>();
     for (int i = 0; i < inputs.size(); i++) {
-      in.add(inputs.get(i).with(best.input(i)));
+      in.add(call.inputs().get(i).with(inputs.get(i)));
     }
+    DeviceMesh mesh = call.inputs().get(0).mesh();
     List<DTensorSpec> out = new ArrayList<>();
-    for (int o = 0; o < outputs.length; o++) {
-      out.add(DTensorSpec.of(mesh, best.output(o), outputs[o].shape(), outputs[o].dtype()));
+    for (int o = 0; o < outputs.size(); o++) {
+      TensorSpec spec = call.outputs()[o];
+      out.add(DTensorSpec.of(mesh, produced.get(o), spec.shape(), spec.dtype()));
     }
     return new Decision(
         List.copyOf(in),
         List.copyOf(out),
+        List.copyOf(outputs),
         rule.localAttrs(call, in, out),
         rule.localCall(call),
         call);
@@ -98,8 +137,17 @@ final class Propagation {
       return rows.stream().map(r -> r.inputs().get(i)).toList();
     }
 
+    /** Where one mesh dimension's share is reduced at once, the others' is, too. */
     List<Placement> output(int o) {
-      return rows.stream().map(r -> r.outputs().get(o)).toList();
+      boolean reduces = rows.stream().anyMatch(r -> r.produced() != r.outputs());
+      return rows.stream()
+          .map(r -> r.outputs().get(o))
+          .map(p -> reduces && p.isPartial() ? Replicate.INSTANCE : p)
+          .toList();
+    }
+
+    List<Placement> produced(int o) {
+      return rows.stream().map(r -> r.produced().get(o)).toList();
     }
   }
 
@@ -111,9 +159,13 @@ final class Propagation {
     private @Nullable Combination best;
     private double bestCost = Double.POSITIVE_INFINITY;
 
-    Search(Sharding.Call call, List<Sharding.Row> rows, DeviceMesh mesh, boolean inPlace) {
+    private final boolean full;
+
+    Search(Sharding.Call call, List<Sharding.Row> rows, Sharding.Rule rule, boolean inPlace) {
       this.call = call;
-      this.mesh = mesh;
+      this.mesh = call.inputs().get(0).mesh();
+      this.full = rule.needsFullParts();
+      boolean stays = rule.followsInputs() && call.inputs().size() == 1;
       this.meshShape = mesh.shape();
       for (int m = 0; m < meshShape.length; m++) {
         List<Sharding.Row> fitting = new ArrayList<>();
@@ -122,7 +174,10 @@ final class Propagation {
               !inPlace
                   || (row.outputs().get(0).equals(call.inputs().get(0).placements().get(m))
                       && row.inputs().get(0).equals(row.outputs().get(0)));
-          if (keeps) {
+          Placement first = row.inputs().get(0);
+          boolean moves =
+              stays && first.isShard() && !first.equals(call.inputs().get(0).placements().get(m));
+          if (keeps && !moves) {
             fitting.add(row);
           }
         }
@@ -166,6 +221,9 @@ final class Propagation {
 
     private double cost(Combination c) {
       double total = 0;
+      for (int m = 0; m < meshShape.length; m++) {
+        total += Cost.inside(c.rows().get(m), meshShape[m]);
+      }
       for (int i = 0; i < call.inputs().size(); i++) {
         DTensorSpec now = call.inputs().get(i);
         List<Placement> wanted = c.input(i);
@@ -180,9 +238,11 @@ final class Propagation {
         }
       }
       for (int o = 0; o < call.outputs().length; o++) {
-        if (!mixes(c.output(o))) {
+        if (!mixes(c.produced(o))) {
           return Double.POSITIVE_INFINITY;
         }
+        // What it would take to use the result as a whole decides between ways that cost the same.
+        total += Cost.toWhole(call.outputs()[o], c.output(o), meshShape);
       }
       return total;
     }
@@ -192,7 +252,7 @@ final class Propagation {
       if (!mixes(wanted)) {
         return false;
       }
-      if (wanted.equals(now)) {
+      if (wanted.equals(now) && !full) {
         return true;
       }
       for (int d = 0; d < shape.length; d++) {
@@ -204,7 +264,7 @@ final class Propagation {
           }
           as &= wanted.get(m).isShard(d) == now.get(m).isShard(d);
         }
-        if (!as && cuts > shape[d]) {
+        if ((full || !as) && cuts > Math.max(shape[d], 1)) {
           return false;
         }
       }
@@ -212,13 +272,13 @@ final class Propagation {
     }
 
     private static boolean mixes(List<Placement> placements) {
-      Partial.Op seen = null;
+      Partial seen = null;
       for (Placement p : placements) {
         if (p instanceof Partial q) {
-          if (seen != null && seen != q.op() && !(seen.isLinear() && q.op().isLinear())) {
+          if (seen != null && !seen.mixesWith(q)) {
             return false;
           }
-          seen = q.op();
+          seen = q;
         }
       }
       return true;

@@ -3,6 +3,7 @@ package dev.weft.dtensor;
 import dev.weft.mesh.DeviceMesh;
 import dev.weft.tensor.Regions;
 import dev.weft.tensor.StridedTensor;
+import dev.weft.tensor.Tensors;
 import dev.weft.tensor.op.Casts;
 import dev.weft.tensor.op.Pointwise;
 import java.util.ArrayList;
@@ -15,7 +16,9 @@ final class Redistribution {
 
   /** The plan between two placements of a spec. */
   static Plan plan(DTensorSpec spec, List<Placement> to) {
-    return Planner.plan(spec.mesh().shape(), spec.shape(), spec.dtype(), spec.placements(), to);
+    Plan plan =
+        Planner.plan(spec.mesh().shape(), spec.shape(), spec.dtype(), spec.placements(), to);
+    return MergedSteps.of(plan, spec);
   }
 
   /**
@@ -31,47 +34,56 @@ final class Redistribution {
     List<Placement> now = new ArrayList<>(spec.placements());
     StridedTensor result = local;
     for (Plan.Step step : plan.steps()) {
-      int m = step.meshDim();
-      long[] whole = Layout.localShapeWithout(spec.shape(), mesh.shape(), now, at, m);
-      if (mesh.size(m) > 1) {
-        result = step(result, step, mesh, at[m], whole);
+      List<Placement> without = new ArrayList<>(now);
+      for (int m : step.meshDims()) {
+        without.set(m, Replicate.INSTANCE);
       }
-      now.set(m, step.to());
+      long[] whole = Layout.localShape(spec.shape(), mesh.shape(), without, at);
+      if (mesh.size(step.meshDim()) > 1 || step.meshDims().size() > 1) {
+        result = step(result, step, mesh, at[step.meshDim()], whole);
+      }
+      for (int m : step.meshDims()) {
+        now.set(m, step.to());
+      }
     }
     return result;
   }
 
   private static StridedTensor step(
       StridedTensor local, Plan.Step step, DeviceMesh mesh, int index, long[] whole) {
-    int m = step.meshDim();
-    return switch (step.action()) {
-      case ALL_REDUCE ->
-          new ShardCollectives(mesh, m).allReduce(local, ((Partial) step.from()).op());
-      case REDUCE_SCATTER ->
-          new ShardCollectives(mesh, m)
-              .reduceScatter(local, ((Shard) step.to()).dim(), ((Partial) step.from()).op());
-      case ALL_GATHER -> {
-        int dim = ((Shard) step.from()).dim();
-        yield new ShardCollectives(mesh, m).allGather(local, dim, whole[dim]);
-      }
-      case ALL_TO_ALL -> {
-        int from = ((Shard) step.from()).dim();
-        yield new ShardCollectives(mesh, m)
-            .allToAll(local, from, ((Shard) step.to()).dim(), whole[from]);
-      }
-      case CUT -> {
-        int dim = ((Shard) step.to()).dim();
-        yield cut(local, dim, mesh.size(m), index);
-      }
-      case SPLIT_VALUE -> splitValue(local, (Partial) step.to(), mesh.size(m), index);
+    Plan.Action action = step.action();
+    if (action == Plan.Action.CUT) {
+      return cut(local, Cuts.of(step.to(), mesh.size(step.meshDim())), index);
+    }
+    if (action == Plan.Action.SPLIT_VALUE) {
+      return splitValue(local, (Partial) step.to(), mesh.size(step.meshDim()), index);
+    }
+    ShardCollectives along = ShardCollectives.along(mesh, step.meshDims());
+    int[] sizes = step.meshDims().stream().mapToInt(mesh::size).toArray();
+    Cuts from = cuts(step.from(), sizes);
+    Cuts to = cuts(step.to(), sizes);
+    return switch (action) {
+      case ALL_REDUCE -> along.allReduce(local, (Partial) step.from());
+      case REDUCE_SCATTER -> along.reduceScatter(local, to, (Partial) step.from());
+      case ALL_GATHER -> along.allGather(local, from, whole[from.dim()]);
+      case ALL_TO_ALL -> along.allToAll(local, from, to, whole[from.dim()]);
+      default -> throw new IllegalStateException("unknown step " + step);
     };
   }
 
-  /** A contiguous copy of one chunk. */
-  static StridedTensor cut(StridedTensor local, int dim, int n, int index) {
-    long size = local.shape()[dim];
-    return Regions.copyOf(
-        Regions.narrow(local, dim, Layout.start(size, n, index), Layout.length(size, n, index)));
+  private static Cuts cuts(Placement p, int[] sizes) {
+    return new Cuts(java.util.Collections.nCopies(sizes.length, p), sizes);
+  }
+
+  /** A contiguous copy of one part. */
+  static StridedTensor cut(StridedTensor local, Cuts cuts, int index) {
+    int dim = cuts.dim();
+    List<Cuts.Range> ranges = cuts.ranges(local.shape()[dim], index);
+    long[] shape = local.shape().clone();
+    shape[dim] = Cuts.length(ranges);
+    StridedTensor part = Tensors.empty(local.dtype(), local.device(), shape);
+    ShardCollectives.collect(local, part, dim, ranges);
+    return part;
   }
 
   /** Contributions whose reduction is the value. */

@@ -21,6 +21,8 @@ final class Rules {
     MatmulRules.addTo(RULES);
     ViewRules.addTo(RULES);
     NeuralRules.addTo(RULES);
+    IndexRules.addTo(RULES);
+    RandomRules.addTo(RULES);
   }
 
   private Rules() {}

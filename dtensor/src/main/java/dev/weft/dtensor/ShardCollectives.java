@@ -11,8 +11,10 @@ import dev.weft.tensor.Device;
 import dev.weft.tensor.Regions;
 import dev.weft.tensor.Shapes;
 import dev.weft.tensor.StridedTensor;
+import dev.weft.tensor.Tensor;
 import dev.weft.tensor.Tensors;
 import dev.weft.tensor.memory.Memory;
+import dev.weft.tensor.op.Pointwise;
 import java.util.Arrays;
 import java.util.List;
 
@@ -42,19 +44,39 @@ final class ShardCollectives {
     this.inOrder = same;
   }
 
-  /** The reduction of all parts. */
-  StridedTensor allReduce(StridedTensor local, Partial.Op op) {
-    return (StridedTensor) FunctionalCollectives.allReduce(local, op.reduceOp(), group);
+  /** Along several mesh dimensions at once, over a group that spans them. */
+  static ShardCollectives along(DeviceMesh mesh, List<Integer> meshDims) {
+    if (meshDims.size() == 1) {
+      return new ShardCollectives(mesh, meshDims.get(0));
+    }
+    DeviceMesh merged = mesh.merged(meshDims.stream().mapToInt(Integer::intValue).toArray());
+    if (merged == null) {
+      throw new IllegalStateException("no group spans the mesh dimensions " + meshDims);
+    }
+    return new ShardCollectives(merged, 0);
   }
 
-  /** All chunks of a dimension of {@code size} elements. */
-  StridedTensor allGather(StridedTensor local, int dim, long size) {
-    long chunk = Layout.chunk(size, n);
-    StridedTensor sent = pad(local, dim, chunk);
+  /** The reduction of all parts. */
+  StridedTensor allReduce(StridedTensor local, Partial p) {
+    if (p.op() == Partial.Op.NORM) {
+      Tensor sum = FunctionalCollectives.allReduce(power(local, p), p.op().reduceOp(), group);
+      return (StridedTensor) Pointwise.pow(sum, 1 / p.order());
+    }
+    return (StridedTensor) FunctionalCollectives.allReduce(local, p.op().reduceOp(), group);
+  }
+
+  private static Tensor power(StridedTensor local, Partial p) {
+    return Pointwise.pow(local, p.order());
+  }
+
+  /** All parts of a dimension of {@code size} elements. */
+  StridedTensor allGather(StridedTensor local, Cuts cuts, long size) {
+    int dim = cuts.dim();
+    StridedTensor sent = pad(local, dim, cuts.longest(size));
     long[] whole = local.shape().clone();
     whole[dim] = size;
     StridedTensor out = Tensors.empty(local.dtype(), local.device(), whole);
-    if (inOrder && size == chunk * n && isOuter(whole, dim)) {
+    if (inOrder && cuts.isPlain() && cuts.isEven(size) && isOuter(whole, dim)) {
       Work work = group.allGatherIntoTensor(rows(out, sent.shape()), sent, CollectiveOptions.ASYNC);
       return AsyncCollectiveTensor.of(out, work, null, List.of());
     }
@@ -65,112 +87,150 @@ final class ShardCollectives {
     Runnable relayout =
         () -> {
           for (int i = 0; i < n; i++) {
-            long length = Layout.length(size, n, i);
-            Regions.copy(
-                Regions.narrow(Regions.block(blocks, sent.shape(), groupRank[i]), dim, 0, length),
-                Regions.narrow(out, dim, Layout.start(size, n, i), length));
+            spread(
+                Regions.block(blocks, sent.shape(), groupRank[i]), out, dim, cuts.ranges(size, i));
           }
         };
     return AsyncCollectiveTensor.of(out, work, relayout, List.of(blocks));
   }
 
-  /** This rank's chunk of the reduction of all parts. */
-  StridedTensor reduceScatter(StridedTensor local, int dim, Partial.Op op) {
+  /** Copies the positions of a part to where they belong in the whole. */
+  private static void spread(
+      StridedTensor part, StridedTensor whole, int dim, List<Cuts.Range> ranges) {
+    long at = 0;
+    for (Cuts.Range r : ranges) {
+      Regions.copy(
+          Regions.narrow(part, dim, at, r.length()),
+          Regions.narrow(whole, dim, r.start(), r.length()));
+      at += r.length();
+    }
+  }
+
+  /** Copies the positions that make up a part, one after the other. */
+  static void collect(StridedTensor whole, StridedTensor part, int dim, List<Cuts.Range> ranges) {
+    long at = 0;
+    for (Cuts.Range r : ranges) {
+      Regions.copy(
+          Regions.narrow(whole, dim, r.start(), r.length()),
+          Regions.narrow(part, dim, at, r.length()));
+      at += r.length();
+    }
+  }
+
+  /** This rank's part of the reduction of all contributions. */
+  StridedTensor reduceScatter(StridedTensor contribution, Cuts cuts, Partial p) {
+    boolean norm = p.op() == Partial.Op.NORM;
+    StridedTensor local = norm ? (StridedTensor) power(contribution, p) : contribution;
+    int dim = cuts.dim();
     long size = local.shape()[dim];
-    long chunk = Layout.chunk(size, n);
+    long chunk = cuts.longest(size);
     long[] part = local.shape().clone();
     part[dim] = chunk;
     StridedTensor blocks;
-    if (inOrder && size == chunk * n && local.isContiguous() && isOuter(local.shape(), dim)) {
+    boolean even = cuts.isEven(size);
+    if (inOrder && even && cuts.isPlain() && local.isContiguous() && isOuter(local.shape(), dim)) {
       blocks = rows(local, part);
     } else {
       long[] stacked = part.clone();
       stacked[0] *= n;
       blocks = Tensors.empty(local.dtype(), local.device(), stacked);
-      if (size != chunk * n) {
+      if (!even) {
         Regions.zero(blocks);
       }
       for (int i = 0; i < n; i++) {
-        long length = Layout.length(size, n, i);
-        Regions.copy(
-            Regions.narrow(local, dim, Layout.start(size, n, i), length),
-            Regions.narrow(Regions.block(blocks, part, groupRank[i]), dim, 0, length));
+        collect(local, Regions.block(blocks, part, groupRank[i]), dim, cuts.ranges(size, i));
       }
     }
     StridedTensor padded = Tensors.empty(local.dtype(), local.device(), part);
-    Work work = group.reduceScatterTensor(padded, blocks, op.reduceOp(), CollectiveOptions.ASYNC);
-    long mine = Layout.length(size, n, me);
+    Work work =
+        group.reduceScatterTensor(padded, blocks, p.op().reduceOp(), CollectiveOptions.ASYNC);
+    long mine = cuts.length(size, me);
+    StridedTensor out;
     if (mine == chunk) {
-      return AsyncCollectiveTensor.of(padded, work, null, List.of());
+      out = AsyncCollectiveTensor.of(padded, work, null, List.of());
+    } else {
+      long[] shape = local.shape().clone();
+      shape[dim] = mine;
+      StridedTensor cut = Tensors.empty(local.dtype(), local.device(), shape);
+      out =
+          AsyncCollectiveTensor.of(
+              cut,
+              work,
+              () -> Regions.copy(Regions.narrow(padded, dim, 0, mine), cut),
+              List.of(padded));
     }
-    long[] shape = local.shape().clone();
-    shape[dim] = mine;
-    StridedTensor out = Tensors.empty(local.dtype(), local.device(), shape);
-    return AsyncCollectiveTensor.of(
-        out, work, () -> Regions.copy(Regions.narrow(padded, dim, 0, mine), out), List.of(padded));
+    return norm ? (StridedTensor) Pointwise.pow(out, 1 / p.order()) : out;
   }
 
   /**
-   * The chunk of {@code to} instead of the chunk of {@code from}.
+   * The part of {@code to} instead of the part of {@code from}.
    *
-   * @param size elements of {@code from} over all ranks
+   * @param size elements of {@code from}'s dimension over all ranks
    */
-  StridedTensor allToAll(StridedTensor local, int from, int to, long size) {
-    long width = local.shape()[to];
+  StridedTensor allToAll(StridedTensor local, Cuts from, Cuts to, long size) {
+    int gathered = from.dim();
+    int cut = to.dim();
+    long width = local.shape()[cut];
     long rest = 1;
     for (int d = 0; d < local.ndim(); d++) {
-      rest *= d == from || d == to ? 1 : local.shape()[d];
+      rest *= d == gathered || d == cut ? 1 : local.shape()[d];
     }
     long[] inputSplits = new long[n];
     long[] outputSplits = new long[n];
-    long myWidth = Layout.length(width, n, me);
+    long myWidth = to.length(width, me);
     for (int i = 0; i < n; i++) {
-      inputSplits[groupRank[i]] = local.shape()[from] * Layout.length(width, n, i) * rest;
-      outputSplits[groupRank[i]] = Layout.length(size, n, i) * myWidth * rest;
+      inputSplits[groupRank[i]] = local.shape()[gathered] * to.length(width, i) * rest;
+      outputSplits[groupRank[i]] = from.length(size, i) * myWidth * rest;
     }
     StridedTensor sent = Tensors.empty(local.dtype(), local.device(), sum(inputSplits));
     for (int i = 0; i < n; i++) {
-      long length = Layout.length(width, n, i);
-      StridedTensor piece = Regions.narrow(local, to, Layout.start(width, n, i), length);
-      Regions.copy(piece, slice(sent, inputSplits, groupRank[i], piece.shape()));
+      long[] shape = local.shape().clone();
+      shape[cut] = to.length(width, i);
+      collect(local, slice(sent, inputSplits, groupRank[i], shape), cut, to.ranges(width, i));
     }
     StridedTensor received = Tensors.empty(local.dtype(), local.device(), sum(outputSplits));
     Work work =
         group.allToAllSingle(received, sent, outputSplits, inputSplits, CollectiveOptions.ASYNC);
     long[] shape = local.shape().clone();
-    shape[from] = size;
-    shape[to] = myWidth;
+    shape[gathered] = size;
+    shape[cut] = myWidth;
     StridedTensor out = Tensors.empty(local.dtype(), local.device(), shape);
     Runnable relayout =
         () -> {
           for (int i = 0; i < n; i++) {
-            long length = Layout.length(size, n, i);
-            StridedTensor target = Regions.narrow(out, from, Layout.start(size, n, i), length);
-            Regions.copy(slice(received, outputSplits, groupRank[i], target.shape()), target);
+            long[] block = shape.clone();
+            block[gathered] = from.length(size, i);
+            spread(
+                slice(received, outputSplits, groupRank[i], block),
+                out,
+                gathered,
+                from.ranges(size, i));
           }
         };
     return AsyncCollectiveTensor.of(out, work, relayout, List.of(received));
   }
 
-  /** The chunks of the source rank's tensor, one to each rank. */
-  StridedTensor scatter(StridedTensor whole, int dim, int source) {
+  /** The parts of the source rank's tensor, one to each rank. */
+  StridedTensor scatter(StridedTensor whole, Cuts cuts, int source) {
+    int dim = cuts.dim();
     long size = whole.shape()[dim];
-    long chunk = Layout.chunk(size, n);
+    long chunk = cuts.longest(size);
     long[] part = whole.shape().clone();
     part[dim] = chunk;
     StridedTensor padded = Tensors.empty(whole.dtype(), whole.device(), part);
     if (group.rank() == source) {
       StridedTensor[] parts = new StridedTensor[n];
       for (int i = 0; i < n; i++) {
-        long length = Layout.length(size, n, i);
-        parts[groupRank[i]] =
-            pad(Regions.narrow(whole, dim, Layout.start(size, n, i), length), dim, chunk);
+        StridedTensor block = Tensors.empty(whole.dtype(), whole.device(), part);
+        Regions.zero(block);
+        collect(whole, block, dim, cuts.ranges(size, i));
+        parts[groupRank[i]] = block;
       }
       group.scatter(padded, Arrays.asList(parts), source);
     } else {
       group.scatter(padded, null, source);
     }
-    return Regions.contiguous(Regions.narrow(padded, dim, 0, Layout.length(size, n, me)));
+    return Regions.contiguous(Regions.narrow(padded, dim, 0, cuts.length(size, me)));
   }
 
   /** The source rank's tensor on every rank. */

@@ -4,6 +4,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.op.Attrs;
 import dev.weft.tensor.op.Op;
+import java.util.Collections;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -39,19 +40,79 @@ public final class Sharding {
    *
    * @param outputs one for each result
    * @param inputs one for each input
+   * @param produced how results lie when the local call is done; where that differs from {@code
+   *     outputs} they are reduced at once
+   * @param collectives how many collectives that, or the local call itself, takes
+   * @param bytes what those move
    */
-  public record Row(List<Placement> outputs, List<Placement> inputs) {
+  public record Row(
+      List<Placement> outputs,
+      List<Placement> inputs,
+      List<Placement> produced,
+      int collectives,
+      long bytes) {
+    /** A row that leaves its results as they are and does not communicate. */
+    public Row(List<Placement> outputs, List<Placement> inputs) {
+      this(outputs, inputs, outputs, 0, 0);
+    }
+
     /** A row of one result. */
     public static Row of(Placement output, Placement... inputs) {
       return new Row(List.of(output), List.of(inputs));
     }
+
+    /** The same with the communication that its local call needs. */
+    public Row communicating(int times, long moved) {
+      return new Row(outputs, inputs, produced, times, moved);
+    }
+
+    /** The same with its results reduced to whole ones at once. */
+    public Row reduced(long resultBytes) {
+      return new Row(
+          Collections.nCopies(outputs.size(), Replicate.INSTANCE),
+          inputs,
+          outputs,
+          outputs.size(),
+          2 * resultBytes);
+    }
   }
+
+  /**
+   * Placements on the whole mesh.
+   *
+   * @param inputs for each input, one for each mesh dimension
+   * @param outputs for each result, one for each mesh dimension
+   */
+  public record Layouts(List<List<Placement>> inputs, List<List<Placement>> outputs) {}
 
   /** The rule of an operator. */
   @FunctionalInterface
   public interface Rule {
     /** All ways; everything replicated need not be among them, it is always possible. */
     List<Row> rows(Call call);
+
+    /**
+     * The only way to run, where there is no choice or where mesh dimensions depend on each other;
+     * null to choose among the rows.
+     *
+     * @throws IllegalArgumentException if the operator cannot run on its inputs as they lie
+     */
+    default @Nullable Layouts layouts(Call call) {
+      return null;
+    }
+
+    /**
+     * True to leave out rows that cut inputs where none of them is cut now; an operator of one
+     * input then keeps to the very cuts that are there.
+     */
+    default boolean followsInputs() {
+      return false;
+    }
+
+    /** True where no rank may be left with an empty part of an input that is cut. */
+    default boolean needsFullParts() {
+      return false;
+    }
 
     /** The arguments for the local call; by default the same. */
     default Attrs localAttrs(Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs) {

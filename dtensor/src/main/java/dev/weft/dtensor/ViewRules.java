@@ -1,139 +1,178 @@
 package dev.weft.dtensor;
 
+import static dev.weft.dtensor.FollowRules.WHOLE;
+
 import dev.weft.tensor.Shapes;
 import dev.weft.tensor.op.Attrs;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
-/** Operators that rearrange dimensions. Outstanding reductions pass through all of them. */
+/**
+ * Operators that rearrange dimensions. Outstanding reductions pass through all of them. A reshape
+ * never communicates: where a cut has no counterpart in the new shape it is refused.
+ */
 final class ViewRules {
   private ViewRules() {}
 
   static void addTo(Map<String, Sharding.Rule> rules) {
-    rules.put("permute", call -> permute(call, call.attrs().intsAt(0)));
-    rules.put("transpose", ViewRules::transpose);
-    rules.put("reshape", new Reshape());
-    rules.put("view", new Reshape());
-    rules.put("slice", call -> keepingAll(call, call.attrs().intAt(0)));
-    rules.put("select", ViewRules::select);
-    rules.put("unsqueeze", ViewRules::unsqueeze);
-    rules.put("squeeze", ViewRules::squeeze);
+    rules.put("permute", FollowRules.passing(call -> inverse(call.attrs().intsAt(0))));
+    rules.put("transpose", FollowRules.passing(ViewRules::transpose));
+    rules.put("reshape", new ReshapeRule());
+    rules.put("view", new ReshapeRule());
+    rules.put(
+        "slice", FollowRules.passing(call -> FollowRules.but(call.ndim(0), call.attrs().intAt(0))));
+    rules.put("whole_dim", FollowRules.passing(ViewRules::wholeDim));
+    rules.put("slice_backward", new SliceBackward());
+    rules.put("select", FollowRules.passing(ViewRules::select));
+    rules.put("unsqueeze", FollowRules.passing(ViewRules::unsqueeze));
+    rules.put("squeeze", new Squeeze());
     rules.put("expand", new Expand());
-    rules.put("cat", ViewRules::cat);
-    rules.put("stack", ViewRules::stack);
+    rules.put(
+        "flip", FollowRules.passing(call -> FollowRules.but(call.ndim(0), call.attrs().intsAt(0))));
+    rules.put(
+        "roll", FollowRules.passing(call -> FollowRules.but(call.ndim(0), call.attrs().intsAt(0))));
+    rules.put("repeat", FollowRules.passing(ViewRules::repeat));
+    rules.put("cat", FollowRules.following(ViewRules::cat));
+    rules.put("stack", FollowRules.following(ViewRules::stack));
   }
 
-  /** Rows for outstanding reductions of one input. */
-  private static List<Sharding.Row> withPartials(Sharding.Call call, List<Sharding.Row> rows) {
-    for (Partial.Op op : Partial.Op.values()) {
-      Placement p = new Partial(op);
-      rows.add(new Sharding.Row(List.of(p), Collections.nCopies(call.inputs().size(), p)));
+  /** Where each dimension of the input goes when the result's dimension i is order[i]. */
+  private static int[] inverse(int[] order) {
+    int[] to = new int[order.length];
+    for (int i = 0; i < order.length; i++) {
+      to[Shapes.dim(order[i], order.length)] = i;
     }
-    return rows;
+    return to;
   }
 
-  private static List<Sharding.Row> permute(Sharding.Call call, int[] order) {
-    List<Sharding.Row> rows = new ArrayList<>();
-    for (int d = 0; d < order.length; d++) {
-      rows.add(Sharding.Row.of(new Shard(d), new Shard(Shapes.dim(order[d], order.length))));
+  /** Attributes: the dimension, and whether a cut of it is refused. */
+  private static int[] wholeDim(Sharding.Call call) {
+    int dim = call.attrs().intAt(0);
+    DTensorSpec input = call.inputs().get(0);
+    if (call.attrs().boolAt(1) && input.placements().stream().anyMatch(p -> p.isShard(dim))) {
+      throw new IllegalArgumentException(
+          "unbind: dimension "
+              + dim
+              + " is cut over the mesh ("
+              + input
+              + "); redistribute it to R first");
     }
-    return withPartials(call, rows);
+    return FollowRules.but(call.ndim(0), dim);
   }
 
-  private static List<Sharding.Row> transpose(Sharding.Call call) {
+  private static int[] transpose(Sharding.Call call) {
     int n = call.ndim(0);
-    int[] order = new int[n];
-    java.util.Arrays.setAll(order, i -> i);
+    int[] to = FollowRules.but(n);
     if (n > 1) {
       int a = Shapes.dim(call.attrs().intAt(0), n);
       int b = Shapes.dim(call.attrs().intAt(1), n);
-      order[a] = b;
-      order[b] = a;
+      to[a] = b;
+      to[b] = a;
     }
-    return permute(call, order);
+    return to;
   }
 
-  /** Same dimensions before and after; one of them must be whole. */
-  static List<Sharding.Row> keepingAll(Sharding.Call call, int whole) {
-    int n = call.ndim(0);
-    int dim = Shapes.dim(whole, n);
-    List<Sharding.Row> rows = new ArrayList<>();
-    for (int d = 0; d < n; d++) {
-      if (d != dim) {
-        rows.add(Sharding.Row.of(new Shard(d), new Shard(d)));
-      }
+  private static int[] select(Sharding.Call call) {
+    int dim = Shapes.dim(call.attrs().intAt(0), call.ndim(0));
+    int[] to = FollowRules.but(call.ndim(0), dim);
+    for (int d = dim + 1; d < to.length; d++) {
+      to[d] = d - 1;
     }
-    return withPartials(call, rows);
+    return to;
   }
 
-  private static List<Sharding.Row> select(Sharding.Call call) {
-    int n = call.ndim(0);
-    int dim = Shapes.dim(call.attrs().intAt(0), n);
-    List<Sharding.Row> rows = new ArrayList<>();
-    for (int d = 0; d < n; d++) {
-      if (d != dim) {
-        rows.add(Sharding.Row.of(new Shard(d < dim ? d : d - 1), new Shard(d)));
-      }
+  private static int[] unsqueeze(Sharding.Call call) {
+    int dim = Shapes.dim(call.attrs().intAt(0), call.ndim(0) + 1);
+    int[] to = FollowRules.but(call.ndim(0));
+    for (int d = dim; d < to.length; d++) {
+      to[d] = d + 1;
     }
-    return withPartials(call, rows);
+    return to;
   }
 
-  private static List<Sharding.Row> unsqueeze(Sharding.Call call) {
-    int n = call.ndim(0);
-    int dim = Shapes.dim(call.attrs().intAt(0), n + 1);
-    List<Sharding.Row> rows = new ArrayList<>();
-    for (int d = 0; d < n; d++) {
-      rows.add(Sharding.Row.of(new Shard(d < dim ? d : d + 1), new Shard(d)));
+  /** Dimensions of size 1 go; one that is cut is refused. */
+  private static int[] squeeze(Sharding.Call call) {
+    boolean[] gone = new boolean[call.ndim(0)];
+    for (int d : call.attrs().intsAt(0)) {
+      gone[d] = call.shape(0)[d] == 1;
     }
-    return withPartials(call, rows);
-  }
-
-  /** Dimensions that go are those of size 1 that the result lacks. */
-  private static List<Sharding.Row> squeeze(Sharding.Call call) {
-    return withPartials(call, mapped(call.shape(0), call.outputs()[0].shape(), call));
-  }
-
-  private static List<Sharding.Row> mapped(long[] from, long[] to, Sharding.Call call) {
-    List<Sharding.Row> rows = new ArrayList<>();
-    for (ViewGroups.Group g : ViewGroups.of(from, to)) {
-      int d = g.from().get(0);
-      int e = g.to().get(0);
-      boolean same = g.from().size() == 1 && g.to().size() == 1;
-      long cuts = cuts(call, d);
-      if (same || (from[d] % cuts == 0 && to[e] % cuts == 0)) {
-        rows.add(Sharding.Row.of(new Shard(e), new Shard(d)));
-      }
-    }
-    if (from.length == to.length && Shapes.numel(from) != 0) {
-      // A dimension of size 1 that stays where it is keeps its cut.
-      for (int d = 0; d < from.length; d++) {
-        if (from[d] == 1 && to[d] == 1) {
-          rows.add(Sharding.Row.of(new Shard(d), new Shard(d)));
+    int[] to = new int[gone.length];
+    int at = 0;
+    for (int d = 0; d < gone.length; d++) {
+      to[d] = gone[d] ? WHOLE : at++;
+      for (Placement p : call.inputs().get(0).placements()) {
+        if (gone[d] && p.isShard(d)) {
+          throw new IllegalArgumentException(
+              "squeeze: dimension "
+                  + d
+                  + " is cut over the mesh ("
+                  + call.inputs().get(0)
+                  + ") and would go; redistribute it to R first");
         }
       }
     }
-    return rows;
+    return to;
   }
 
-  /** Into how many parts a dimension of the first input is cut now, at least the whole mesh's. */
-  private static long cuts(Sharding.Call call, int dim) {
-    DTensorSpec spec = call.inputs().get(0);
-    long cuts = 1;
-    for (int m = 0; m < spec.mesh().ndim(); m++) {
-      if (spec.placements().get(m).isShard(dim)) {
-        cuts *= spec.mesh().size(m);
-      }
+  /** Attributes: the dimensions that may go; parts may be of size 1 where the whole is not. */
+  private static final class Squeeze implements Sharding.Rule {
+    private static final Sharding.Rule RULE = FollowRules.passing(ViewRules::squeeze);
+
+    @Override
+    public List<Sharding.Row> rows(Sharding.Call call) {
+      return List.of();
     }
-    return cuts == 1 ? spec.mesh().size() : cuts;
+
+    @Override
+    public Sharding.@org.jspecify.annotations.Nullable Layouts layouts(Sharding.Call call) {
+      return RULE.layouts(call);
+    }
+
+    @Override
+    public Attrs localAttrs(
+        Sharding.Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs) {
+      int[] gone =
+          Arrays.stream(call.attrs().intsAt(0)).filter(d -> call.shape(0)[d] == 1).toArray();
+      return call.attrs().with(0, gone);
+    }
+  }
+
+  private static int[] repeat(Sharding.Call call) {
+    long[] repeats = call.attrs().longsAt(0);
+    int lead = repeats.length - call.ndim(0);
+    int[] to = new int[call.ndim(0)];
+    for (int d = 0; d < to.length; d++) {
+      to[d] = repeats[lead + d] == 1 ? lead + d : WHOLE;
+    }
+    return to;
   }
 
   /** Attributes: the new shape. */
-  private static final class Reshape implements Sharding.Rule {
+  private static final class Expand implements Sharding.Rule {
+    private static final Sharding.Rule RULE = FollowRules.passing(Expand::map);
+
+    private static int[] map(Sharding.Call call) {
+      long[] out = call.outputs()[0].shape();
+      int lead = out.length - call.ndim(0);
+      int[] to = new int[call.ndim(0)];
+      for (int d = 0; d < to.length; d++) {
+        to[d] = call.shape(0)[d] == out[lead + d] ? lead + d : WHOLE;
+      }
+      return to;
+    }
+
     @Override
     public List<Sharding.Row> rows(Sharding.Call call) {
-      return withPartials(call, mapped(call.shape(0), call.outputs()[0].shape(), call));
+      return List.of();
+    }
+
+    @Override
+    public Sharding.@org.jspecify.annotations.Nullable Layouts layouts(Sharding.Call call) {
+      return RULE.layouts(call);
     }
 
     @Override
@@ -143,11 +182,20 @@ final class ViewRules {
     }
   }
 
-  /** Attributes: the new shape. */
-  private static final class Expand implements Sharding.Rule {
+  /** A gradient put back into zeros. Attributes: the shape, the dimension, the range. */
+  private static final class SliceBackward implements Sharding.Rule {
+    private static final Sharding.Rule RULE =
+        FollowRules.of(
+            call -> FollowRules.but(call.ndim(0), call.attrs().intAt(1)), p -> p.op().isLinear());
+
     @Override
     public List<Sharding.Row> rows(Sharding.Call call) {
-      return withPartials(call, PointwiseRules.cuts(call));
+      return List.of();
+    }
+
+    @Override
+    public Sharding.@org.jspecify.annotations.Nullable Layouts layouts(Sharding.Call call) {
+      return RULE.layouts(call);
     }
 
     @Override
@@ -160,27 +208,29 @@ final class ViewRules {
   private static List<Sharding.Row> cat(Sharding.Call call) {
     int n = call.outputs()[0].shape().length;
     int dim = Shapes.dim(call.attrs().intAt(0), n);
-    List<Sharding.Row> rows = new ArrayList<>();
-    for (int d = 0; d < n; d++) {
-      if (d != dim) {
-        rows.add(
-            new Sharding.Row(
-                List.of(new Shard(d)), Collections.nCopies(call.inputs().size(), new Shard(d))));
-      }
-    }
-    return withPartials(call, rows);
+    return joined(call, dim, d -> d);
   }
 
   private static List<Sharding.Row> stack(Sharding.Call call) {
-    int n = call.outputs()[0].shape().length;
-    int dim = Shapes.dim(call.attrs().intAt(0), n);
+    int dim = call.attrs().intAt(0);
+    return joined(call, WHOLE, d -> d < dim ? d : d + 1);
+  }
+
+  /** All inputs alike, cut as one of them is; any reduction that some input has passes. */
+  private static List<Sharding.Row> joined(
+      Sharding.Call call, int whole, java.util.function.IntUnaryOperator to) {
+    List<Placement> present = new ArrayList<>();
+    call.inputs().forEach(i -> present.addAll(i.placements()));
     List<Sharding.Row> rows = new ArrayList<>();
-    for (int d = 0; d < n - 1; d++) {
-      rows.add(
-          new Sharding.Row(
-              List.of(new Shard(d < dim ? d : d + 1)),
-              Collections.nCopies(call.inputs().size(), new Shard(d))));
+    for (Placement p : Set.copyOf(present)) {
+      List<Placement> inputs = Collections.nCopies(call.inputs().size(), p);
+      if (p.isPartial()) {
+        rows.add(new Sharding.Row(List.of(p), inputs));
+      } else if (p instanceof Shard && !p.isShard(whole)) {
+        rows.add(new Sharding.Row(List.of(FollowRules.at(p, to.applyAsInt(p.shardDim()))), inputs));
+      }
     }
-    return withPartials(call, rows);
+    rows.sort(java.util.Comparator.comparing(r -> Arrays.toString(r.outputs().toArray())));
+    return rows;
   }
 }

@@ -1,14 +1,10 @@
 package dev.weft.mesh;
 
-import dev.weft.c10d.Distributed;
 import dev.weft.c10d.ProcessGroup;
-import dev.weft.tensor.Device;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashSet;
 import java.util.List;
 import java.util.NoSuchElementException;
-import java.util.Set;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -44,7 +40,7 @@ public final class DeviceMesh {
    * @param shape sizes, each at least 1; their product is at most the world size
    */
   public static DeviceMesh initDeviceMesh(String deviceType, int... shape) {
-    return of(deviceType, range(deviceType, shape), shape);
+    return of(deviceType, MeshConstruction.firstRanks(deviceType, shape), shape);
   }
 
   /** The same with names, which must be unique. */
@@ -56,55 +52,8 @@ public final class DeviceMesh {
 
   /** The same, with shape and names apart. */
   public static DeviceMesh initDeviceMesh(String deviceType, int[] shape, String... names) {
-    if (names.length > 0 && names.length != shape.length) {
-      throw new IllegalArgumentException(
-          "names "
-              + Arrays.toString(names)
-              + " must be as many as the sizes "
-              + Arrays.toString(shape));
-    }
-    Set<String> seen = new HashSet<>();
-    for (String name : names) {
-      if (!seen.add(name)) {
-        throw new IllegalArgumentException(
-            "names " + Arrays.toString(names) + " must be unique; '" + name + "' occurs twice");
-      }
-    }
-    return of(deviceType, range(deviceType, shape), shape, names);
-  }
-
-  private static int[] range(String deviceType, int[] shape) {
-    checkDevice(deviceType);
-    long n = 1;
-    for (int s : shape) {
-      if (s < 1) {
-        throw new IllegalArgumentException(
-            "shape " + Arrays.toString(shape) + " must have sizes of at least 1");
-      }
-      n *= s;
-      checkCount(n);
-    }
-    int[] ranks = new int[(int) n];
-    Arrays.setAll(ranks, i -> i);
-    return ranks;
-  }
-
-  private static void checkCount(long n) {
-    int world = Distributed.worldSize();
-    if (n > world) {
-      throw new IllegalArgumentException(
-          "the mesh has " + n + " ranks or more; the world has " + world);
-    }
-  }
-
-  private static void checkDevice(String deviceType) {
-    if (deviceType.indexOf(':') >= 0) {
-      throw new IllegalArgumentException(
-          "deviceType '"
-              + deviceType
-              + "' must not have an index; each rank chooses its device by itself");
-    }
-    Device unused = Device.parse(deviceType);
+    MeshConstruction.checkUnique(shape, names);
+    return of(deviceType, MeshConstruction.firstRanks(deviceType, shape), shape, names);
   }
 
   /**
@@ -115,46 +64,8 @@ public final class DeviceMesh {
    * @param names none, or one for each dimension
    */
   public static DeviceMesh of(String deviceType, int[] ranks, int[] shape, String... names) {
-    checkDevice(deviceType);
-    long n = 1;
-    for (int s : shape) {
-      if (s < 1) {
-        throw new IllegalArgumentException(
-            "shape " + Arrays.toString(shape) + " must have sizes of at least 1");
-      }
-      n *= s;
-    }
-    if (n != ranks.length) {
-      throw new IllegalArgumentException(
-          "shape " + Arrays.toString(shape) + " does not hold " + ranks.length + " ranks");
-    }
-    if (names.length > 0 && names.length != shape.length) {
-      throw new IllegalArgumentException(
-          "names "
-              + Arrays.toString(names)
-              + " must be as many as the sizes "
-              + Arrays.toString(shape));
-    }
-    checkCount(n);
-    int world = Distributed.worldSize();
-    Set<Integer> seen = new HashSet<>();
-    for (int r : ranks) {
-      if (r < 0 || r >= world) {
-        throw new IllegalArgumentException(
-            "rank " + r + " is out of range; expected 0 to " + (world - 1));
-      }
-      if (!seen.add(r)) {
-        throw new IllegalArgumentException(
-            "ranks " + Arrays.toString(ranks) + " must be distinct; " + r + " occurs twice");
-      }
-    }
-    MeshDim[] dims = new MeshDim[shape.length];
-    int stride = 1;
-    for (int d = shape.length - 1; d >= 0; d--) {
-      dims[d] = MeshDim.of(names.length == 0 ? null : names[d], shape[d], stride);
-      stride *= shape[d];
-    }
-    return new DeviceMesh(new MeshRoot(deviceType, ranks.clone(), dims, Distributed.rank()), dims);
+    MeshRoot root = MeshConstruction.root(deviceType, ranks, shape, names);
+    return new DeviceMesh(root, root.dims);
   }
 
   // ---- what it is ----
@@ -256,6 +167,14 @@ public final class DeviceMesh {
   /** Whether this rank is in the mesh. */
   public boolean containsThisRank() {
     return root.contains();
+  }
+
+  /**
+   * Whether this part of the root is the first of those that lie beside each other, so that of the
+   * ranks at one coordinate of the parts just one says true. True for the root itself.
+   */
+  public boolean isFirstPart() {
+    return root.contains() && base() == 0;
   }
 
   /** This rank's index along each dimension, or null outside the mesh. */
@@ -412,24 +331,7 @@ public final class DeviceMesh {
   }
 
   private DeviceMesh part(MeshDim[] chosen, String what) {
-    Set<Integer> strides = new HashSet<>();
-    int n = 1;
-    for (MeshDim d : chosen) {
-      n *= d.size();
-      for (int i = 0; i < d.sizes().length; i++) {
-        if (d.sizes()[i] > 1 && !strides.add(d.strides()[i])) {
-          throw new IllegalArgumentException(what + ": the dimensions overlap");
-        }
-      }
-    }
-    for (int i = 0; i < chosen.length; i++) {
-      for (int j = 0; j < i; j++) {
-        if (chosen[i].equals(chosen[j])) {
-          throw new IllegalArgumentException(
-              what + ": dimension '" + chosen[i].name() + "' is given twice");
-        }
-      }
-    }
+    int n = MeshDims.checkDisjoint(chosen, what);
     if (!root.contains() && n != root.ranks.length) {
       throw outside(what);
     }
@@ -466,6 +368,31 @@ public final class DeviceMesh {
     return new DeviceMesh(root, new MeshDim[] {name == null ? flat : root.register(name, flat)});
   }
 
+  /**
+   * Some of the dimensions as one, where a group that spans them is at hand without making one:
+   * they were flattened, or they are the whole world.
+   *
+   * @return null where there is none
+   */
+  public @Nullable DeviceMesh merged(int... dimensions) {
+    MeshDim flat = flat(dimensions);
+    boolean world = flat.size() == root.ranks.length && root.isWorld();
+    return world || root.isFlattened(flat) ? new DeviceMesh(root, new MeshDim[] {flat}) : null;
+  }
+
+  /** Whether some dimensions, in this order, were flattened into one. */
+  public boolean isFlattened(int... dimensions) {
+    return root.isFlattened(flat(dimensions));
+  }
+
+  private MeshDim flat(int... dimensions) {
+    MeshDim[] chosen = new MeshDim[dimensions.length];
+    for (int i = 0; i < chosen.length; i++) {
+      chosen[i] = dims[checkDim(dimensions[i])];
+    }
+    return MeshDim.flatten(null, chosen);
+  }
+
   /** A mesh with one dimension cut into several. */
   public DeviceMesh unflatten(String dim, int[] sizes, String... names) {
     for (MeshDim d : dims) {
@@ -492,32 +419,7 @@ public final class DeviceMesh {
               + " dimensions");
     }
     int d = checkDim(dim);
-    if (names.length != sizes.length) {
-      throw new IllegalArgumentException(
-          "unflatten: names "
-              + Arrays.toString(names)
-              + " must be as many as the sizes "
-              + Arrays.toString(sizes));
-    }
-    long product = 1;
-    for (int s : sizes) {
-      if (s < 1) {
-        throw new IllegalArgumentException(
-            "unflatten: sizes " + Arrays.toString(sizes) + " must be at least 1");
-      }
-      product *= s;
-    }
-    if (product != dims[d].size()) {
-      throw new IllegalArgumentException(
-          "unflatten: sizes "
-              + Arrays.toString(sizes)
-              + " have the product "
-              + product
-              + "; dimension "
-              + dim
-              + " has size "
-              + dims[d].size());
-    }
+    MeshDims.checkSizes(dim, dims[d].size(), sizes, names);
     List<MeshDim> all = new ArrayList<>(Arrays.asList(dims));
     all.remove(d);
     all.addAll(d, Arrays.asList(dims[d].split(sizes, names)));

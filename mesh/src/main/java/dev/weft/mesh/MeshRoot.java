@@ -16,6 +16,7 @@ final class MeshRoot {
   final int[] ranks;
   final MeshDim[] dims;
   final int worldRank;
+  private final int worldSize;
   // Position of this rank in the row-major order of the mesh, or -1 outside.
   final int position;
   private final Map<String, MeshDim> flattened = new LinkedHashMap<>();
@@ -26,6 +27,7 @@ final class MeshRoot {
     this.ranks = ranks;
     this.dims = dims;
     this.worldRank = worldRank;
+    this.worldSize = Distributed.worldSize();
     int at = -1;
     for (int i = 0; i < ranks.length; i++) {
       if (ranks[i] == worldRank) {
@@ -45,6 +47,15 @@ final class MeshRoot {
 
   synchronized @Nullable MeshDim flattened(String name) {
     return flattened.get(name);
+  }
+
+  synchronized boolean isFlattened(MeshDim dim) {
+    return flattened.values().stream().anyMatch(d -> d.sameLayout(dim));
+  }
+
+  /** Whether the mesh holds every rank. */
+  boolean isWorld() {
+    return ranks.length == worldSize;
   }
 
   synchronized Iterable<String> flattenedNames() {

@@ -4,7 +4,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.op.InPlace;
-import dev.weft.tensor.op.Reductions;
+import dev.weft.tensor.op.Statistics;
 import java.util.List;
 
 /** Bounds on gradients. Any thread; distributed gradients need all their ranks. */
@@ -21,7 +21,7 @@ public final class Clipping {
             for (Tensor p : parameters) {
               Tensor g = p.grad();
               if (g != null) {
-                double norm = Reductions.norm(g).item();
+                double norm = Statistics.norm(g).item();
                 sum += norm * norm;
               }
             }

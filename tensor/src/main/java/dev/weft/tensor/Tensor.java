@@ -5,6 +5,7 @@ import dev.weft.tensor.autograd.AutogradMeta;
 import dev.weft.tensor.autograd.Node;
 import dev.weft.tensor.cpu.HostData;
 import dev.weft.tensor.op.Casts;
+import dev.weft.tensor.op.Extrema;
 import dev.weft.tensor.op.MatMul;
 import dev.weft.tensor.op.Pointwise;
 import dev.weft.tensor.op.Reductions;
@@ -333,7 +334,7 @@ public abstract class Tensor {
 
   /** The largest element, NaN where there is one. */
   public final Tensor max() {
-    return Reductions.max(this);
+    return Extrema.max(this);
   }
 
   /** Softmax along a dimension. */

@@ -8,6 +8,7 @@ import dev.weft.optim.Sgd;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.memory.HostMemory;
+import dev.weft.tensor.memory.LiveBytes;
 import dev.weft.tensor.op.Activations;
 import dev.weft.tensor.op.Losses;
 import org.junit.jupiter.api.Test;
@@ -69,7 +70,7 @@ class MlpTrainingTest {
         assertThat(scope.size()).isPositive();
       }
       if (step == 0) {
-        live = HostMemory.liveBytes();
+        live = LiveBytes.settled();
       }
       assertThat(HostMemory.liveBytes()).as("after step %s", step).isEqualTo(live);
     }

@@ -4,13 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.weft.tensor.memory.HostMemory;
+import dev.weft.tensor.memory.LiveBytes;
 import dev.weft.tensor.op.Pointwise;
 import org.junit.jupiter.api.Test;
 
 class TensorScopeTest {
   @Test
   void whatIsMadeInAScopeEndsWithIt() {
-    long before = HostMemory.liveBytes();
+    long before = LiveBytes.settled();
     Tensor inside;
     try (TensorScope scope = TensorScope.open()) {
       inside = Tensor.of(new float[] {1, 2, 3});
@@ -26,7 +27,7 @@ class TensorScopeTest {
 
   @Test
   void aKeptTensorMovesToTheEnclosingScope() {
-    long before = HostMemory.liveBytes();
+    long before = LiveBytes.settled();
     try (TensorScope outer = TensorScope.open()) {
       Tensor kept;
       try (TensorScope inner = TensorScope.open()) {
@@ -41,7 +42,7 @@ class TensorScopeTest {
 
   @Test
   void savedTensorsOutliveAnInnerScopeUntilBackwardHasUsedThem() {
-    long before = HostMemory.liveBytes();
+    long before = LiveBytes.settled();
     try (TensorScope outer = TensorScope.open()) {
       Tensor x = Tensor.of(new float[] {1, 2, 3}).requiresGrad(true);
       Tensor y;

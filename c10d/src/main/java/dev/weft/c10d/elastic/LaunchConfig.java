@@ -21,6 +21,7 @@ public final class LaunchConfig {
   private final int masterPort;
   private final String runId;
   private final boolean prefixOutput;
+  private final LogOptions logs;
   private final Duration noticePeriod;
   private final Duration gracePeriod;
   private final OutputStream out;
@@ -37,6 +38,7 @@ public final class LaunchConfig {
     masterPort = builder.masterPort;
     runId = builder.runId;
     prefixOutput = builder.prefixOutput;
+    logs = builder.logs;
     noticePeriod = builder.noticePeriod;
     gracePeriod = builder.gracePeriod;
     out = builder.out;
@@ -94,6 +96,10 @@ public final class LaunchConfig {
     return prefixOutput;
   }
 
+  LogOptions logs() {
+    return logs;
+  }
+
   Duration noticePeriod() {
     return noticePeriod;
   }
@@ -122,6 +128,7 @@ public final class LaunchConfig {
     private int masterPort;
     private String runId = "none";
     private boolean prefixOutput = true;
+    private LogOptions logs = LogOptions.SHOW_ALL;
     private Duration noticePeriod = Duration.ofSeconds(3);
     private Duration gracePeriod = Duration.ofSeconds(5);
     private OutputStream out = new FileOutputStream(FileDescriptor.out);
@@ -217,13 +224,25 @@ public final class LaunchConfig {
     }
 
     /**
-     * Says whether each line of output starts with {@code [rank]| }.
+     * Says whether each line of output starts with {@code [rank]| }, or with {@code [node:rank]| }
+     * where there are several nodes.
      *
      * @param prefixOutput true by default
      * @return this
      */
     public Builder prefixOutput(boolean prefixOutput) {
       this.prefixOutput = prefixOutput;
+      return this;
+    }
+
+    /**
+     * Sets which output is shown, and whether it is kept in files.
+     *
+     * @param logs everything is shown and nothing kept by default
+     * @return this
+     */
+    public Builder logs(LogOptions logs) {
+      this.logs = logs;
       return this;
     }
 

@@ -30,10 +30,22 @@ final class LinePump implements Runnable {
   private final OutputStream target;
   private final byte[] prefix;
   private final int remembered;
+  private final OutputStream file;
+  private boolean fileBroken;
   private final Deque<String> last = new ArrayDeque<>();
   private final ByteArrayOutputStream line = new ByteArrayOutputStream();
 
   LinePump(InputStream in, OutputStream target, String prefix, int remembered) {
+    this(in, target, prefix, remembered, OutputStream.nullOutputStream());
+  }
+
+  /**
+   * Makes a pump.
+   *
+   * @param file gets everything as it comes, without the prefix; the pump closes it
+   */
+  LinePump(InputStream in, OutputStream target, String prefix, int remembered, OutputStream file) {
+    this.file = file;
     this.in = in;
     this.target = target;
     this.prefix = prefix.getBytes(UTF_8);
@@ -43,8 +55,10 @@ final class LinePump implements Runnable {
   @Override
   public void run() {
     byte[] buffer = new byte[1 << 13];
-    try (in) {
+    try (in;
+        file) {
       for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
+        save(buffer, n);
         copy(buffer, n);
       }
     } catch (IOException e) {
@@ -52,8 +66,21 @@ final class LinePump implements Runnable {
     }
     if (line.size() > 0) {
       var whole = new ByteArrayOutputStream();
-      endLine(whole);
+      endLine(whole, '\n');
       write(whole);
+    }
+  }
+
+  /** Writes to the file; a full disk must not block the rank. */
+  private void save(byte[] buffer, int n) {
+    if (fileBroken) {
+      return;
+    }
+    try {
+      file.write(buffer, 0, n);
+    } catch (IOException e) {
+      fileBroken = true;
+      log.warn("a rank's log file cannot be written, and ends here", e);
     }
   }
 
@@ -61,22 +88,25 @@ final class LinePump implements Runnable {
     var whole = new ByteArrayOutputStream();
     int start = 0;
     for (int i = 0; i < n; i++) {
-      boolean end = buffer[i] == '\n';
+      // A line that ends in a carriage return is progress, to be overwritten: it is shown at once.
+      boolean progress =
+          buffer[i] == '\r' && line.size() + i > start && (i + 1 == n || buffer[i + 1] != '\n');
+      boolean end = buffer[i] == '\n' || progress;
       if (end || line.size() + i - start >= MAX_LINE) {
         line.write(buffer, start, i - start);
         start = end ? i + 1 : i;
-        endLine(whole);
+        endLine(whole, progress ? '\r' : '\n');
       }
     }
     line.write(buffer, start, n - start);
     write(whole);
   }
 
-  private void endLine(ByteArrayOutputStream whole) {
+  private void endLine(ByteArrayOutputStream whole, char end) {
     whole.writeBytes(prefix);
     whole.writeBytes(line.toByteArray());
-    whole.write('\n');
-    if (remembered > 0) {
+    whole.write(end);
+    if (remembered > 0 && end == '\n') {
       synchronized (last) {
         if (last.size() == remembered) {
           last.removeFirst();

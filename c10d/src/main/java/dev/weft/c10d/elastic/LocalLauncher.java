@@ -52,10 +52,11 @@ public final class LocalLauncher {
    */
   public static int run(LaunchConfig config) {
     try (var store =
-        TcpStore.at(config.masterAddress(), config.masterPort())
-            .server(true)
-            .waitForWorkers(false)
-            .open()) {
+            TcpStore.at(config.masterAddress(), config.masterPort())
+                .server(true)
+                .waitForWorkers(false)
+                .open();
+        var files = RankFiles.of(config.logs(), 0)) {
       var place =
           new RankEnvironment(
               0,
@@ -66,37 +67,19 @@ public final class LocalLauncher {
               config.runId(),
               0,
               0);
-      var group = WorkerGroup.start(config, place);
+      var group = WorkerGroup.start(config, place, files, () -> {});
       var attempt = new PrefixStore(RankEnvironment.attemptPrefix("0"), store);
       var launcher = new LocalLauncher(config, attempt, group);
       var hook = new Thread(launcher::stop, "weft-launcher-stop");
-      boolean hooked = addHook(hook);
+      boolean hooked = Hooks.add(hook);
       try {
         return launcher.supervise();
       } finally {
         group.stop();
         if (hooked) {
-          removeHook(hook);
+          Hooks.remove(hook);
         }
       }
-    }
-  }
-
-  private static boolean addHook(Thread hook) {
-    try {
-      Runtime.getRuntime().addShutdownHook(hook);
-      return true;
-    } catch (IllegalStateException e) {
-      log.debug("the JVM ends already", e);
-      return false;
-    }
-  }
-
-  private static void removeHook(Thread hook) {
-    try {
-      Runtime.getRuntime().removeShutdownHook(hook);
-    } catch (IllegalStateException e) {
-      log.debug("the JVM ends, and the hook runs", e);
     }
   }
 

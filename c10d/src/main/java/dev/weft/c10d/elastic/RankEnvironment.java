@@ -28,6 +28,8 @@ record RankEnvironment(
   static final String AGENT_STORE = "TORCHELASTIC_USE_AGENT_STORE";
   static final String OMP_NUM_THREADS = "OMP_NUM_THREADS";
 
+  static final String ASYNC_ERROR_HANDLING = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
+
   /** Tells a rank that its standard input is a pipe which ends with its launcher. */
   static final String LAUNCHED = "WEFT_LAUNCHED";
 
@@ -41,6 +43,11 @@ record RankEnvironment(
 
   int rank(int localRank) {
     return node * nprocPerNode + localRank;
+  }
+
+  /** What stands before each line of a rank's output. */
+  String label(int localRank) {
+    return nodes > 1 ? "[" + node + ":" + rank(localRank) + "]| " : "[" + localRank + "]| ";
   }
 
   int worldSize() {

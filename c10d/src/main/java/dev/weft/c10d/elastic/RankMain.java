@@ -10,6 +10,7 @@ import java.io.InputStream;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Map;
@@ -64,6 +65,7 @@ public final class RankMain {
   private static void fail(Throwable failure, Map<String, String> environment) {
     System.err.print("Exception in thread \"main\" ");
     failure.printStackTrace();
+    writeErrorFile(failure, environment);
     // What follows from another rank's failure is not the first cause.
     if (!(failure instanceof DistributedException)
         && environment.containsKey(RankEnvironment.LAUNCHED)) {
@@ -71,6 +73,18 @@ public final class RankMain {
     }
     System.err.flush();
     System.exit(1);
+  }
+
+  private static void writeErrorFile(Throwable failure, Map<String, String> environment) {
+    String file = environment.getOrDefault(ErrorFile.VARIABLE, "");
+    if (file.isEmpty()) {
+      return;
+    }
+    try {
+      ErrorFile.write(Path.of(file), failure);
+    } catch (IOException e) {
+      System.err.println("weft: " + ErrorFile.VARIABLE + " '" + file + "' cannot be written: " + e);
+    }
   }
 
   private static void publish(Throwable failure, Map<String, String> environment) {

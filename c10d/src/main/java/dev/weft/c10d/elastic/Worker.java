@@ -1,6 +1,7 @@
 package dev.weft.c10d.elastic;
 
 import java.io.IOException;
+import java.io.OutputStream;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -32,13 +33,39 @@ final class Worker {
   private final List<Thread> pumps;
   private final Set<ProcessHandle> descendants = ConcurrentHashMap.newKeySet();
 
-  private Worker(int rank, Process process, boolean ownGroup, LaunchConfig config) {
+  /**
+   * Where the output of a rank goes.
+   *
+   * @param out where its standard output is shown
+   * @param err where its standard error is shown
+   * @param prefix what is put before each line there
+   * @param outFile the log of its standard output
+   * @param errFile the log of its standard error
+   */
+  record Output(
+      OutputStream out, OutputStream err, String prefix, OutputStream outFile, OutputStream errFile)
+      implements AutoCloseable {
+    /** Closes the logs, which the worker does once it has started. */
+    @Override
+    public void close() throws IOException {
+      outFile.close();
+      errFile.close();
+    }
+  }
+
+  private Worker(int rank, Process process, boolean ownGroup, Output output) {
     this.rank = rank;
     this.process = process;
     this.ownGroup = ownGroup;
-    String prefix = config.prefixOutput() ? "[" + rank + "]| " : "";
-    var out = new LinePump(process.getInputStream(), config.out(), prefix, 0);
-    this.err = new LinePump(process.getErrorStream(), config.err(), prefix, REMEMBERED_LINES);
+    var out =
+        new LinePump(process.getInputStream(), output.out(), output.prefix(), 0, output.outFile());
+    this.err =
+        new LinePump(
+            process.getErrorStream(),
+            output.err(),
+            output.prefix(),
+            REMEMBERED_LINES,
+            output.errFile());
     this.pumps = List.of(new Thread(out, "weft-out-" + rank), new Thread(err, "weft-err-" + rank));
     for (Thread pump : pumps) {
       pump.setDaemon(true);
@@ -51,7 +78,7 @@ final class Worker {
    * process lives.
    */
   static Worker start(
-      int rank, List<String> command, Map<String, String> environment, LaunchConfig config)
+      int rank, List<String> command, Map<String, String> environment, Output output)
       throws IOException {
     boolean ownGroup = ProcessGroups.available();
     var builder = new ProcessBuilder(ownGroup ? ProcessGroups.leading(command) : command);
@@ -59,7 +86,7 @@ final class Worker {
     if (ownGroup) {
       builder.environment().put(RankEnvironment.OWN_GROUP, "1");
     }
-    return new Worker(rank, builder.start(), ownGroup, config);
+    return new Worker(rank, builder.start(), ownGroup, output);
   }
 
   int rank() {
@@ -104,6 +131,16 @@ final class Worker {
 
   List<String> lastErrorLines() {
     return err.lastLines();
+  }
+
+  /** Waits for the end of the process; says whether it came. */
+  boolean awaitEnd(Duration timeout) {
+    try {
+      return process.waitFor(timeout.toNanos(), TimeUnit.NANOSECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return false;
+    }
   }
 
   /** Asks the process and its descendants to end. */

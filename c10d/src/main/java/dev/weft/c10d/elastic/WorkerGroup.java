@@ -3,10 +3,13 @@ package dev.weft.c10d.elastic;
 import dev.weft.c10d.Deadline;
 import dev.weft.c10d.DistributedException;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -19,16 +22,28 @@ final class WorkerGroup {
   private final LaunchConfig config;
   private final List<Worker> workers = new ArrayList<>();
   private final BlockingQueue<Worker> ended = new LinkedBlockingQueue<>();
+  private final RankFiles files;
+  private final Runnable onEnd;
   private boolean stopped;
 
-  private WorkerGroup(LaunchConfig config) {
+  private WorkerGroup(LaunchConfig config, RankFiles files, Runnable onEnd) {
     this.config = config;
+    this.files = files;
+    this.onEnd = onEnd;
   }
 
-  /** Starts all ranks of this machine, or none. */
-  static WorkerGroup start(LaunchConfig config, RankEnvironment place) {
-    var group = new WorkerGroup(config);
+  /**
+   * Starts all ranks of this machine, or none.
+   *
+   * @param onEnd called on some thread whenever a process ends
+   */
+  static WorkerGroup start(
+      LaunchConfig config, RankEnvironment place, RankFiles files, Runnable onEnd) {
+    var group = new WorkerGroup(config, files, onEnd);
     boolean done = false;
+    if (config.nprocPerNode() > 1) {
+      NativeCache.warm();
+    }
     try {
       for (int local = 0; local < config.nprocPerNode(); local++) {
         group.add(place, local);
@@ -45,23 +60,55 @@ final class WorkerGroup {
   }
 
   private void add(RankEnvironment place, int local) throws IOException {
+    int rank = place.rank(local);
     var environment = place.of(local);
+    environment.put(ErrorFile.VARIABLE, files.errorFile(rank).toString());
     environment.putAll(config.environment());
-    boolean ompSet =
-        System.getenv(RankEnvironment.OMP_NUM_THREADS) != null
-            || config.environment().containsKey(RankEnvironment.OMP_NUM_THREADS);
-    if (config.nprocPerNode() > 1 && !ompSet) {
-      environment.put(RankEnvironment.OMP_NUM_THREADS, "1");
+    if (config.nprocPerNode() > 1) {
+      putIfUnset(environment, RankEnvironment.OMP_NUM_THREADS);
     }
+    putIfUnset(environment, RankEnvironment.ASYNC_ERROR_HANDLING);
     synchronized (this) {
       if (stopped) {
-        throw new DistributedException(
-            "the launcher was stopped while it started rank " + place.rank(local));
+        throw new DistributedException("the launcher was stopped while it started rank " + rank);
       }
-      var worker = Worker.start(place.rank(local), command(config), environment, config);
-      workers.add(worker);
-      var unused = worker.onExit().thenRun(() -> ended.add(worker));
+      var output = output(place, local);
+      boolean done = false;
+      try {
+        var worker = Worker.start(rank, command(config), environment, output);
+        done = true;
+        workers.add(worker);
+        var unused =
+            worker
+                .onExit()
+                .thenRun(
+                    () -> {
+                      ended.add(worker);
+                      onEnd.run();
+                    });
+      } finally {
+        if (!done) {
+          output.close();
+        }
+      }
     }
+  }
+
+  private static void putIfUnset(Map<String, String> environment, String name) {
+    if (System.getenv(name) == null) {
+      environment.putIfAbsent(name, "1");
+    }
+  }
+
+  private Worker.Output output(RankEnvironment place, int local) throws IOException {
+    int rank = place.rank(local);
+    boolean shown = config.logs().shows(local);
+    return new Worker.Output(
+        shown ? config.out() : OutputStream.nullOutputStream(),
+        shown ? config.err() : OutputStream.nullOutputStream(),
+        config.prefixOutput() ? place.label(local) : "",
+        files.open(rank, "stdout.log"),
+        files.open(rank, "stderr.log"));
   }
 
   private static List<String> command(LaunchConfig config) {
@@ -77,6 +124,11 @@ final class WorkerGroup {
     command.add(config.mainClass());
     command.addAll(config.arguments());
     return command;
+  }
+
+  /** Where a rank says why it failed. */
+  Optional<ErrorFile> errorOf(Worker worker) {
+    return ErrorFile.read(files.errorFile(worker.rank()));
   }
 
   synchronized List<Worker> workers() {

@@ -14,6 +14,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
+import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
@@ -36,8 +37,15 @@ final class Connection implements AutoCloseable {
         new DataInputStream(new BufferedInputStream(channel.socket().getInputStream(), 1 << 13));
   }
 
-  /** Connects and shakes hands. */
-  static Connection open(InetSocketAddress address, Deadline deadline) throws IOException {
+  /**
+   * Connects and shakes hands.
+   *
+   * @param secret what the server is to know, and asks for
+   * @throws SecretException if it does not, or has another
+   */
+  static Connection open(
+      InetSocketAddress address, Optional<SharedSecret> secret, Deadline deadline)
+      throws IOException {
     SocketChannel channel = SocketChannel.open();
     boolean done = false;
     try {
@@ -45,7 +53,7 @@ final class Connection implements AutoCloseable {
       channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
       channel.socket().connect(address, Math.max(1, deadline.remainingMillis()));
       var connection = new Connection(channel);
-      connection.shakeHands(deadline);
+      connection.shakeHands(secret, deadline);
       done = true;
       return connection;
     } finally {
@@ -55,11 +63,76 @@ final class Connection implements AutoCloseable {
     }
   }
 
-  private void shakeHands(Deadline deadline) throws IOException {
+  private void shakeHands(Optional<SharedSecret> secret, Deadline deadline) throws IOException {
     int nonce = ThreadLocalRandom.current().nextInt();
-    send(WireRequest.of(Query.VALIDATE).word(Query.MAGIC).query(Query.PING).word(nonce), deadline);
-    if (readWord(deadline) != nonce) {
+    if (nonce == SharedSecret.ASKED) {
+      nonce++;
+    }
+    var opening = WireRequest.of(Query.VALIDATE).word(Query.MAGIC);
+    if (secret.isPresent()) {
+      proveSecret(secret.get(), opening, deadline);
+      opening = new WireRequest();
+    }
+    send(opening.query(Query.PING).word(nonce), deadline);
+    int answer = readWord(deadline);
+    if (answer == SharedSecret.ASKED) {
+      throw new SecretException(
+          "it asks for a shared secret, and "
+              + SharedSecret.VARIABLE
+              + " is not set here; expected the one that the server was started with");
+    }
+    if (answer != nonce) {
       throw new NotAStoreException();
+    }
+  }
+
+  private void proveSecret(SharedSecret secret, WireRequest opening, Deadline deadline)
+      throws IOException {
+    byte[] clientNonce = SharedSecret.nonce();
+    send(opening.raw(SharedSecret.HELLO, clientNonce), deadline);
+    byte[] serverNonce;
+    try {
+      serverNonce = readProof(deadline);
+    } catch (SocketTimeoutException e) {
+      throw e;
+    } catch (IOException e) {
+      throw new SecretException(
+          "it closed the connection when it was asked to prove the shared secret: "
+              + SharedSecret.VARIABLE
+              + " is set here, and the server was started without it",
+          e);
+    }
+    byte[] proof = secret.clientProof(clientNonce, serverNonce);
+    send(new WireRequest().raw(proof), deadline);
+    if (readByte(deadline) != SharedSecret.ACCEPTED) {
+      throw new SecretException(
+          "it refused the shared secret: "
+              + SharedSecret.VARIABLE
+              + " has one value here and another where the server was started");
+    }
+    if (!SharedSecret.same(readProof(deadline), secret.serverProof(clientNonce, serverNonce))) {
+      throw new SecretException("it does not know the shared secret itself; it is an impostor");
+    }
+  }
+
+  private byte[] readProof(Deadline deadline) throws IOException {
+    byte[] bytes = within(deadline).readNBytes(SharedSecret.SIZE);
+    if (bytes.length < SharedSecret.SIZE) {
+      throw new EOFException();
+    }
+    return bytes;
+  }
+
+  /** The server and this client do not share the secret, or only one of them has one. */
+  static final class SecretException extends IOException {
+    private static final long serialVersionUID = 1L;
+
+    SecretException(String message) {
+      super(message);
+    }
+
+    SecretException(String message, Throwable cause) {
+      super(message, cause);
     }
   }
 

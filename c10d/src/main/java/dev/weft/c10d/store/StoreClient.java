@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashSet;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 import org.jspecify.annotations.Nullable;
@@ -35,6 +36,7 @@ final class StoreClient {
   private final String host;
   private final int port;
   private final @Nullable InetAddress fixedAddress;
+  private final Optional<SharedSecret> secret;
   private final Object lock = new Object();
   private final Deque<Connection> idle = new ArrayDeque<>();
   private final Set<Connection> all = new HashSet<>();
@@ -44,8 +46,11 @@ final class StoreClient {
    * Names a server.
    *
    * @param fixedAddress where to connect to instead of what the host name resolves to
+   * @param secret what the server must know, too
    */
-  StoreClient(String host, int port, @Nullable InetAddress fixedAddress) {
+  StoreClient(
+      String host, int port, @Nullable InetAddress fixedAddress, Optional<SharedSecret> secret) {
+    this.secret = secret;
     this.host = host;
     this.port = port;
     this.fixedAddress = fixedAddress;
@@ -70,6 +75,9 @@ final class StoreClient {
       try {
         giveBack(openOnce(deadline));
         return;
+      } catch (Connection.SecretException e) {
+        throw new StoreException(
+            "no connection to the store server at " + endpoint() + ": " + e.getMessage(), e);
       } catch (IOException e) {
         if (Thread.currentThread().isInterrupted()) {
           throw new StoreException(
@@ -110,7 +118,7 @@ final class StoreClient {
     IOException failure = new UnknownHostException(host);
     for (InetAddress address : addresses) {
       try {
-        var connection = Connection.open(new InetSocketAddress(address, port), deadline);
+        var connection = Connection.open(new InetSocketAddress(address, port), secret, deadline);
         synchronized (lock) {
           if (closed) {
             connection.close();

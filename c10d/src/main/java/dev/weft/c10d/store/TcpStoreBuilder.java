@@ -18,6 +18,7 @@ public final class TcpStoreBuilder {
   private int worldSize;
   private Duration timeout = TcpStore.DEFAULT_TIMEOUT;
   private @Nullable String bind = System.getenv(BindAddress.VARIABLE);
+  private @Nullable String secret = System.getenv(SharedSecret.VARIABLE);
 
   TcpStoreBuilder(String host, int port) {
     if (host.isBlank()) {
@@ -102,10 +103,23 @@ public final class TcpStoreBuilder {
   }
 
   /**
+   * Sets a secret that the server and all clients share, instead of the variable {@code
+   * WEFT_STORE_SECRET}: who does not know it is turned away. It is never sent. Without one the
+   * connection is PyTorch's to the byte, and PyTorch's clients are welcome.
+   *
+   * @param secret the secret; an empty text for none
+   * @return this
+   */
+  public TcpStoreBuilder secret(String secret) {
+    this.secret = secret;
+    return this;
+  }
+
+  /**
    * Opens the store: starts the server or connects to it, trying again until the timeout.
    *
    * @return the store
-   * @throws StoreException if the server cannot listen
+   * @throws StoreException if the server cannot listen, or does not share this client's secret
    * @throws StoreTimeoutException if no server answers, or the workers do not come in time
    */
   public TcpStore open() {
@@ -116,10 +130,14 @@ public final class TcpStoreBuilder {
     if (!isServer && port == 0) {
       throw new IllegalArgumentException("port is 0 for a client; expected the port of the server");
     }
+    var shared = SharedSecret.of(secret);
     var server =
-        isServer ? TcpStoreServer.start(BindAddress.choose(bind, host, port), multiTenant) : null;
+        isServer
+            ? TcpStoreServer.start(BindAddress.choose(bind, host, port), multiTenant, shared)
+            : null;
     int actual = server == null ? port : server.port();
-    var client = new StoreClient(host, actual, server == null ? null : reachable(server.address()));
+    var client =
+        new StoreClient(host, actual, server == null ? null : reachable(server.address()), shared);
     var store = new TcpStore(client, server, actual, timeout, true);
     boolean done = false;
     try {

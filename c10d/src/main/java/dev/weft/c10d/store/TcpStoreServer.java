@@ -17,6 +17,7 @@ import io.netty.util.concurrent.DefaultThreadFactory;
 import java.net.InetSocketAddress;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -42,14 +43,15 @@ final class TcpStoreServer {
    *
    * @throws StoreException if the port is in use or the address is not of this machine
    */
-  static TcpStoreServer start(InetSocketAddress bindTo, boolean shared) {
+  static TcpStoreServer start(
+      InetSocketAddress bindTo, boolean shared, Optional<SharedSecret> secret) {
     synchronized (SHARED) {
       var present = shared && bindTo.getPort() != 0 ? SHARED.get(bindTo.getPort()) : null;
       if (present != null) {
         present.users++;
         return present;
       }
-      var server = new TcpStoreServer(bindTo);
+      var server = new TcpStoreServer(bindTo, secret);
       if (shared) {
         SHARED.put(server.port(), server);
       }
@@ -57,7 +59,7 @@ final class TcpStoreServer {
     }
   }
 
-  private TcpStoreServer(InetSocketAddress bindTo) {
+  private TcpStoreServer(InetSocketAddress bindTo, Optional<SharedSecret> secret) {
     loop =
         new MultiThreadIoEventLoopGroup(
             1, new DefaultThreadFactory("weft-store-server", true), NioIoHandler.newFactory());
@@ -79,6 +81,7 @@ final class TcpStoreServer {
                   @Override
                   protected void initChannel(SocketChannel channel) {
                     channels.add(channel);
+                    secret.ifPresent(known -> channel.pipeline().addLast(new SecretGate(known)));
                     var session = new ServerSession(table, waiters);
                     channel.pipeline().addLast(new RequestDecoder(session::isClear), session);
                   }

@@ -72,6 +72,18 @@ final class WireRequest {
     return this;
   }
 
+  /** Adds a byte and others behind it as they are. */
+  WireRequest raw(int first, byte[] bytes) {
+    room(1).put((byte) first);
+    return raw(bytes);
+  }
+
+  /** Adds bytes as they are. */
+  WireRequest raw(byte[] bytes) {
+    room(bytes.length).put(bytes);
+    return this;
+  }
+
   private WireRequest bytes(byte[] bytes) {
     number(bytes.length);
     room(bytes.length).put(bytes);

@@ -28,14 +28,27 @@ public final class Styles {
     return new Cut(false, null, Placements.replicate(), true);
   }
 
-  /** Whole parameters, activations cut along the sequence (dimension 1). */
+  /**
+   * Whole parameters, which must be equal on all ranks already, and activations cut along the
+   * sequence (dimension 1).
+   */
   public static Sequence sequence() {
     return new Sequence(1, false);
   }
 
   /** Places the first input of a module. */
   public static Input prepareInput(Placement is, Placement wanted) {
-    return new Input(is, wanted);
+    return new Input(is, wanted, false);
+  }
+
+  /** Places the output of a module. */
+  public static Output prepareOutput(Placement is, Placement wanted) {
+    return new Output(is, wanted, true);
+  }
+
+  /** Places the first input and the output of a module. */
+  public static ParallelStyle prepareInputOutput(Input input, Output output) {
+    return new Both(input, output);
   }
 
   /** A linear or embedding layer cut along one dimension of its weight. */
@@ -116,7 +129,8 @@ public final class Styles {
     @Override
     public void apply(Module root, String path, Module module, DeviceMesh mesh) {
       for (String name : module.namedParameters().keySet()) {
-        place(root, path, name, mesh, Placements.replicate());
+        // Equal on all ranks as it is: nothing is sent.
+        place(root, path, name, mesh, Placements.replicate(), null);
       }
       Placement cut = Placements.shard(dim);
       Module.Handle unused =
@@ -131,21 +145,79 @@ public final class Styles {
   public static final class Input implements ParallelStyle {
     private final Placement is;
     private final Placement wanted;
+    private final boolean local;
 
-    private Input(Placement is, Placement wanted) {
+    private Input(Placement is, Placement wanted, boolean local) {
       this.is = is;
       this.wanted = wanted;
+      this.local = local;
+    }
+
+    /** Whether the module gets this rank's part as a plain tensor; it does not at first. */
+    public Input localOutput(boolean local) {
+      return new Input(is, wanted, local);
     }
 
     @Override
     public void apply(Module root, String path, Module module, DeviceMesh mesh) {
       Module.Handle unused =
-          module.forwardPreHook((m, in) -> withFirst(in, placed(in[0], mesh, is, wanted)));
+          module.forwardPreHook(
+              (m, in) -> {
+                DTensor d = placed(in[0], mesh, is, wanted);
+                return withFirst(in, local ? d.toLocal() : d);
+              });
+    }
+  }
+
+  /** The output of a module placed as those who use it want it. */
+  public static final class Output implements ParallelStyle {
+    private final Placement is;
+    private final Placement wanted;
+    private final boolean local;
+
+    private Output(Placement is, Placement wanted, boolean local) {
+      this.is = is;
+      this.wanted = wanted;
+      this.local = local;
+    }
+
+    /** Whether the output is this rank's part as a plain tensor; it is at first. */
+    public Output localOutput(boolean local) {
+      return new Output(is, wanted, local);
+    }
+
+    @Override
+    public void apply(Module root, String path, Module module, DeviceMesh mesh) {
+      Module.Handle unused =
+          module.forwardHook(
+              (m, in, out) -> {
+                DTensor d = placed(out, mesh, is, wanted);
+                return local ? d.toLocal() : d;
+              });
+    }
+  }
+
+  /** An input and an output style on one module. */
+  private record Both(Input input, Output output) implements ParallelStyle {
+    @Override
+    public void apply(Module root, String path, Module module, DeviceMesh mesh) {
+      input.apply(root, path, module, mesh);
+      output.apply(root, path, module, mesh);
     }
   }
 
   private static void place(
       Module root, String path, String name, DeviceMesh mesh, Placement placement) {
+    place(root, path, name, mesh, placement, 0);
+  }
+
+  private static void place(
+      Module root,
+      String path,
+      String name,
+      DeviceMesh mesh,
+      Placement placement,
+      @Nullable Integer source) {
     String full = path.isEmpty() ? name : path + "." + name;
     Tensor value = root.parameter(full);
     if (value instanceof DTensor before) {
@@ -162,7 +234,8 @@ public final class Styles {
       return;
     }
     Tensor unused =
-        root.replaceParameter(full, DTensor.distributeTensor(value.detach(), mesh, placement));
+        root.replaceParameter(
+            full, DTensor.distributeTensor(value.detach(), mesh, List.of(placement), source));
   }
 
   private static Tensor[] withFirst(Tensor[] inputs, Tensor first) {
@@ -171,7 +244,7 @@ public final class Styles {
     return out;
   }
 
-  private static Tensor placed(Tensor t, DeviceMesh mesh, Placement is, Placement wanted) {
+  private static DTensor placed(Tensor t, DeviceMesh mesh, Placement is, Placement wanted) {
     DTensor d = t instanceof DTensor already ? already : DTensor.fromLocal(t, mesh, is);
     return d.redistribute(wanted);
   }

@@ -27,7 +27,7 @@ public final class GptDemo {
     /** As arguments of {@link GptDemo#main}. */
     public String[] toArguments() {
       return new String[] {
-        "dp=" + layout.dp() + ",tp=" + layout.tp(),
+        layout.toString(),
         String.valueOf(steps),
         String.valueOf(check),
         text == null ? "" : text.toString(),
@@ -131,7 +131,7 @@ public final class GptDemo {
             s.gradNorm(),
             rate);
     if (options.live()) {
-      out.print("\r" + line);
+      out.print(line + "  \r"); // a line to be overwritten
       out.flush();
     } else if ((step + 1) % 5 == 0 || step == 0) {
       out.println(line);

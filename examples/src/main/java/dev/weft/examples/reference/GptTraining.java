@@ -39,16 +39,7 @@ public final class GptTraining implements AutoCloseable {
    * @param text what to train on
    */
   public GptTraining(GptConfig config, Layout layout, byte[] text) {
-    if (config.batch() % layout.dp() != 0 || config.nHeads() % layout.tp() != 0) {
-      throw new IllegalArgumentException(
-          "mesh "
-              + layout
-              + ": dp must divide the batch of "
-              + config.batch()
-              + " and tp the "
-              + config.nHeads()
-              + " heads");
-    }
+    check(config, layout);
     this.config = config;
     this.layout = layout;
     this.batches = new TextBatches(text, config);
@@ -67,6 +58,20 @@ public final class GptTraining implements AutoCloseable {
             .weightDecay(config.weightDecay())
             .decayOnly(p -> p.ndim() > 1)
             .build();
+  }
+
+  /** Refuses a layout that does not divide the work. */
+  public static void check(GptConfig config, Layout layout) {
+    if (config.batch() % layout.dp() != 0 || config.nHeads() % layout.tp() != 0) {
+      throw new IllegalArgumentException(
+          "mesh "
+              + layout
+              + ": dp must divide the batch of "
+              + config.batch()
+              + " rows, and tp the "
+              + config.nHeads()
+              + " heads");
+    }
   }
 
   private static Map<String, ParallelStyle> plan() {

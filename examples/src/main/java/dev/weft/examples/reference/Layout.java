@@ -45,6 +45,11 @@ public record Layout(int dp, int tp) {
     return new Layout(dp, tp);
   }
 
+  @Override
+  public String toString() {
+    return "dp=" + dp + ",tp=" + tp;
+  }
+
   /** The number of ranks. */
   public int ranks() {
     return dp * tp;

@@ -130,6 +130,11 @@ public final class Autograd {
     Engine.whenDone(callback);
   }
 
+  /** Whether this thread is inside a backward. */
+  public static boolean isInBackward() {
+    return Engine.isRunning();
+  }
+
   private static void requireGrad(Tensor t, String what) {
     if (!t.requiresGrad()) {
       throw new IllegalArgumentException(what + ": the tensor does not require a gradient");

@@ -78,6 +78,10 @@ final class Engine {
   }
 
   /** Runs something when this thread's backward has reached all leaves. */
+  static boolean isRunning() {
+    return CURRENT.get() != null;
+  }
+
   static void whenDone(Runnable callback) {
     Engine engine = CURRENT.get();
     if (engine == null) {

@@ -96,6 +96,14 @@ public final class UnaryLoops {
   public static final Loops FLOOR =
       Loops.of(Math::floor).withLongs((in, out, n, a) -> System.arraycopy(in[0], 0, out, 0, n));
 
+  /** The smallest integer not below x. */
+  public static final Loops CEIL =
+      Loops.of(Math::ceil).withLongs((in, out, n, a) -> System.arraycopy(in[0], 0, out, 0, n));
+
+  /** The nearest integer, the even one of two. */
+  public static final Loops ROUND =
+      Loops.of(Math::rint).withLongs((in, out, n, a) -> System.arraycopy(in[0], 0, out, 0, n));
+
   /** e^x. */
   public static final Loops EXP =
       Loops.of(Math::exp).withFloats((in, out, n, a) -> FastMath.exp(in[0], out, n));

@@ -19,6 +19,16 @@ public final class Activations {
         .notDifferentiable();
   }
 
+  private static Op floatingOnly(String name, Loops loops) {
+    return Op.function(
+        name,
+        (in, a) -> {
+          Check.floating(name, "input", in[0]);
+          return TensorSpec.one(in[0].shape(), in[0].dtype());
+        },
+        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a));
+  }
+
   private static final Op RELU_BACKWARD = backward("relu_backward", ActivationLoops.RELU_BACKWARD);
   private static final Op LEAKY_RELU_BACKWARD =
       backward("leaky_relu_backward", ActivationLoops.LEAKY_RELU_BACKWARD);
@@ -28,14 +38,11 @@ public final class Activations {
   private static final Op SILU_BACKWARD = backward("silu_backward", ActivationLoops.SILU_BACKWARD);
 
   private static final Op RELU =
-      Op.function(
-              "relu",
-              (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
-              (in, out, a) -> Elementwise.run(ActivationLoops.RELU, out[0].dtype(), in, out[0], a))
+      Unary.numeric("relu", ActivationLoops.RELU)
           .gradient(Op.Saves.OUTPUTS, Grads.unary((ctx, g) -> reluBackward(g, ctx.output(0))));
 
   private static final Op LEAKY_RELU =
-      Unary.floating("leaky_relu", ActivationLoops.LEAKY_RELU)
+      floatingOnly("leaky_relu", ActivationLoops.LEAKY_RELU)
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary(
@@ -56,7 +63,7 @@ public final class Activations {
                   (ctx, g) -> Dispatcher.call(TANH_BACKWARD, Attrs.NONE, g, ctx.output(0))));
 
   private static final Op SILU =
-      Unary.floating("silu", ActivationLoops.SILU)
+      floatingOnly("silu", ActivationLoops.SILU)
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary((ctx, g) -> Dispatcher.call(SILU_BACKWARD, Attrs.NONE, g, ctx.input(0))));

@@ -95,6 +95,12 @@ final class Check {
     }
   }
 
+  static void numbers(String op, String argument, Tensor t) {
+    if (t.dtype() == DType.BOOL) {
+      throw bad(op, argument + " has dtype bool; expected numbers");
+    }
+  }
+
   static void sameDType(String op, Tensor... tensors) {
     for (Tensor t : tensors) {
       if (t.dtype() != tensors[0].dtype()) {

@@ -180,4 +180,29 @@ public final class Compare {
   public static Tensor maskedFill(Tensor x, Tensor mask, Number value) {
     return Dispatcher.call(MASKED_FILL, Attrs.of(value), x, mask);
   }
+
+  /** Whether shapes and all values are equal; NaN is not equal to itself. Reads the data. */
+  public static boolean equal(Tensor a, Tensor b) {
+    Check.sameDType("equal", a, b);
+    return java.util.Arrays.equals(a.shape(), b.shape())
+        && Reductions.all(eq(a, b), new int[0], false).item() != 0;
+  }
+
+  /**
+   * Whether |a - b| &lt;= atol + rtol |b| everywhere; NaN is not close to itself. Reads the data.
+   */
+  public static boolean allClose(Tensor a, Tensor b, double rtol, double atol) {
+    return allClose(a, b, rtol, atol, false);
+  }
+
+  /** The same, with the choice of counting NaN as close to NaN. */
+  public static boolean allClose(Tensor a, Tensor b, double rtol, double atol, boolean equalNan) {
+    Check.sameDType("allclose", a, b);
+    Tensor bound = Pointwise.add(Pointwise.mul(Unary.abs(b), rtol), atol);
+    Tensor close = logicalOr(le(Unary.abs(Pointwise.sub(a, b)), bound), eq(a, b));
+    if (equalNan) {
+      close = logicalOr(close, logicalAnd(Unary.isNan(a), Unary.isNan(b)));
+    }
+    return Reductions.all(close, new int[0], false).item() != 0;
+  }
 }

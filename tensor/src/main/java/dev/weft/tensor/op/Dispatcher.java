@@ -25,6 +25,7 @@ public final class Dispatcher {
   private static final class State {
     Interceptor @Nullable [] interceptors;
     int depth;
+    boolean recorded;
   }
 
   /** Removes an interceptor again. */
@@ -97,7 +98,14 @@ public final class Dispatcher {
     if (op.form() == Op.Form.IN_PLACE) {
       Autograd.checkInPlace(op, inputs, record);
     }
-    Tensor[] outputs = compute(state, op, attrs, inputs);
+    boolean before = state.recorded;
+    state.recorded = record;
+    Tensor[] outputs;
+    try {
+      outputs = compute(state, op, attrs, inputs);
+    } finally {
+      state.recorded = before;
+    }
     if (record) {
       Autograd.record(op, attrs, inputs, outputs);
     }
@@ -193,6 +201,11 @@ public final class Dispatcher {
   /** How deep the current call is nested; 0 outside operators. */
   public static int depth() {
     return STATE.get().depth;
+  }
+
+  /** Whether the call that this thread is in the middle of will be recorded for backward. */
+  public static boolean isRecorded() {
+    return STATE.get().recorded;
   }
 
   /** Refuses an input that is not of a dtype category that the operator takes. */

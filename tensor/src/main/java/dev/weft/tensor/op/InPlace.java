@@ -197,7 +197,7 @@ public final class InPlace {
       Op.inPlace(
               "clamp_",
               (in, a) -> {
-                Unary.checkClamp("clamp_", in[0], a);
+                Check.castable("clamp_", Unary.clampDType("clamp_", in[0], a), in[0].dtype());
                 return TensorSpec.one(in[0].shape(), in[0].dtype());
               },
               (in, out, a) -> Elementwise.run(MoreLoops.CLAMP, in[0].dtype(), in, out[0], a))

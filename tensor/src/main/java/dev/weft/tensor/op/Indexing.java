@@ -185,6 +185,14 @@ public final class Indexing {
         INDEX_SELECT, Attrs.of(Check.dim("index_select", dim, x.ndim())), x, index);
   }
 
+  /** Slices of the first dimension at positions of any shape: [positions..., rest...]. */
+  public static Tensor index(Tensor x, Tensor positions) {
+    Tensor picked = indexSelect(x, 0, Views.reshape(positions, -1));
+    long[] shape = Arrays.copyOf(positions.shape(), positions.ndim() + x.ndim() - 1);
+    System.arraycopy(x.shape(), 1, shape, positions.ndim(), x.ndim() - 1);
+    return Views.reshape(picked, shape);
+  }
+
   /** out[p] = x[p with its coordinate along dim replaced by index[p]]. */
   public static Tensor gather(Tensor x, int dim, Tensor index) {
     return Dispatcher.call(GATHER, Attrs.of(Check.dim("gather", dim, x.ndim())), x, index);

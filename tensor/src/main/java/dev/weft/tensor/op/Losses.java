@@ -136,7 +136,8 @@ public final class Losses {
     checkReduction("mse_loss", Attrs.of(reduction));
     Tensor squares = Unary.square(Pointwise.sub(input, target));
     return switch (reduction) {
-      case "mean" -> Reductions.mean(squares);
+      // A sum of parts is right however the parts are sized; a mean of parts' means is not.
+      case "mean" -> Pointwise.div(Reductions.sum(squares), (Number) squares.numel());
       case "sum" -> Reductions.sum(squares);
       default -> squares;
     };

@@ -15,6 +15,11 @@ import org.jspecify.annotations.Nullable;
 public final class MatMul {
   private MatMul() {}
 
+  private static void factors(String op, Tensor... in) {
+    Check.sameDType(op, in);
+    Check.numbers(op, "input", in[0]);
+  }
+
   private static IllegalArgumentException mismatch(String op, Tensor... in) {
     StringBuilder shapes = new StringBuilder();
     for (Tensor t : in) {
@@ -27,7 +32,7 @@ public final class MatMul {
       Op.function(
               "mm",
               (in, a) -> {
-                Check.sameDType("mm", in[0], in[1]);
+                factors("mm", in[0], in[1]);
                 Check.ndim("mm", "input", in[0], 2);
                 Check.ndim("mm", "mat2", in[1], 2);
                 if (in[0].size(1) != in[1].size(0)) {
@@ -42,7 +47,7 @@ public final class MatMul {
       Op.function(
               "bmm",
               (in, a) -> {
-                Check.sameDType("bmm", in[0], in[1]);
+                factors("bmm", in[0], in[1]);
                 Check.ndim("bmm", "input", in[0], 3);
                 Check.ndim("bmm", "mat2", in[1], 3);
                 if (in[0].size(2) != in[1].size(1) || in[0].size(0) != in[1].size(0)) {
@@ -107,7 +112,7 @@ public final class MatMul {
   }
 
   private static long[] matmulShape(Tensor[] in) {
-    Check.sameDType("matmul", in[0], in[1]);
+    factors("matmul", in[0], in[1]);
     long[] a = in[0].shape();
     long[] b = in[1].shape();
     if (a.length == 0 || b.length == 0) {
@@ -171,7 +176,7 @@ public final class MatMul {
       Op.function(
               "contract_leading",
               (in, a) -> {
-                Check.sameDType("contract_leading", in[0], in[1]);
+                factors("contract_leading", in[0], in[1]);
                 long[] s = in[0].shape();
                 long[] t = in[1].shape();
                 if (s.length < 1
@@ -195,7 +200,7 @@ public final class MatMul {
       Op.function(
               "linear",
               (in, a) -> {
-                Check.sameDType("linear", in);
+                factors("linear", in);
                 Check.ndim("linear", "weight", in[1], 2);
                 long[] s = in[0].shape();
                 if (s.length < 1 || s[s.length - 1] != in[1].size(1)) {
@@ -254,7 +259,7 @@ public final class MatMul {
       Op.function(
               "addmm",
               (in, a) -> {
-                Check.sameDType("addmm", in);
+                factors("addmm", in);
                 Check.ndim("addmm", "mat1", in[1], 2);
                 Check.ndim("addmm", "mat2", in[2], 2);
                 if (in[1].size(1) != in[2].size(0)) {
@@ -270,7 +275,7 @@ public final class MatMul {
       Op.function(
               "baddbmm",
               (in, a) -> {
-                Check.sameDType("baddbmm", in);
+                factors("baddbmm", in);
                 Check.ndim("baddbmm", "batch1", in[1], 3);
                 Check.ndim("baddbmm", "batch2", in[2], 3);
                 if (in[1].size(2) != in[2].size(1) || in[1].size(0) != in[2].size(0)) {
@@ -330,7 +335,7 @@ public final class MatMul {
       Op.function(
               "dot",
               (in, a) -> {
-                Check.sameDType("dot", in);
+                factors("dot", in);
                 Check.ndim("dot", "input", in[0], 1);
                 Check.ndim("dot", "tensor", in[1], 1);
                 if (in[0].size(0) != in[1].size(0)) {

@@ -25,6 +25,17 @@ public final class Unary {
         (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a));
   }
 
+  /** Keeps the dtype; bool is refused. */
+  static Op numeric(String name, Loops loops) {
+    return Op.function(
+        name,
+        (in, a) -> {
+          Check.numbers(name, "input", in[0]);
+          return TensorSpec.one(in[0].shape(), in[0].dtype());
+        },
+        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a));
+  }
+
   /** Integers give float32. */
   static Op floating(String name, Loops loops) {
     return Op.function(
@@ -34,19 +45,10 @@ public final class Unary {
   }
 
   private static final Op NEG =
-      Op.function(
-              "neg",
-              (in, a) -> {
-                if (in[0].dtype() == DType.BOOL) {
-                  throw Check.bad("neg", "bool tensors have no negative; use logicalNot");
-                }
-                return TensorSpec.one(in[0].shape(), in[0].dtype());
-              },
-              (in, out, a) -> Elementwise.run(UnaryLoops.NEG, out[0].dtype(), in, out[0], a))
-          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> neg(g)));
+      numeric("neg", UnaryLoops.NEG).gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> neg(g)));
 
   private static final Op ABS =
-      same("abs", UnaryLoops.ABS)
+      numeric("abs", UnaryLoops.ABS)
           .gradient(Op.Saves.INPUTS, Grads.unary((ctx, g) -> Pointwise.mul(g, sign(ctx.input(0)))));
 
   private static final Op SIGN =
@@ -54,11 +56,24 @@ public final class Unary {
           .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> Creation.zerosLike(g)));
 
   private static final Op FLOOR =
-      same("floor", UnaryLoops.FLOOR)
+      numeric("floor", UnaryLoops.FLOOR)
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> Creation.zerosLike(g)));
+
+  private static final Op CEIL =
+      numeric("ceil", UnaryLoops.CEIL)
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> Creation.zerosLike(g)));
+
+  private static final Op ROUND =
+      numeric("round", UnaryLoops.ROUND)
           .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> Creation.zerosLike(g)));
 
   private static final Op SQUARE =
-      same("square", UnaryLoops.SQUARE)
+      Op.function(
+              "square",
+              (in, a) ->
+                  TensorSpec.one(
+                      in[0].shape(), in[0].dtype() == DType.BOOL ? DType.INT64 : in[0].dtype()),
+              (in, out, a) -> Elementwise.run(UnaryLoops.SQUARE, out[0].dtype(), in, out[0], a))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary((ctx, g) -> Pointwise.mul(g, Pointwise.mul(ctx.input(0), 2))));
@@ -120,8 +135,7 @@ public final class Unary {
       Op.function(
               "clamp",
               (in, a) -> {
-                checkClamp("clamp", in[0], a);
-                return TensorSpec.one(in[0].shape(), in[0].dtype());
+                return TensorSpec.one(in[0].shape(), clampDType("clamp", in[0], a));
               },
               (in, out, a) -> Elementwise.run(MoreLoops.CLAMP, out[0].dtype(), in, out[0], a))
           .gradient(
@@ -165,18 +179,14 @@ public final class Unary {
                     };
                   }));
 
-  static void checkClamp(String op, Tensor x, Attrs a) {
+  /** The dtype of a tensor together with its bounds. */
+  static DType clampDType(String op, Tensor x, Attrs a) {
     if (a.isNull(0) && a.isNull(1)) {
       throw Check.bad(op, "min and max are both absent; expected at least one");
     }
-    for (int i = 0; i < 2; i++) {
-      if (!a.isNull(i)
-          && Promotion.isFloating(a.get(i, Number.class))
-          && !x.dtype().isFloatingPoint()) {
-        throw Check.bad(
-            op, "bound " + a.get(i) + " is not an integer and the tensor is " + x.dtype());
-      }
-    }
+    Number low = a.isNull(0) ? a.get(1, Number.class) : a.get(0, Number.class);
+    Number high = a.isNull(1) ? low : a.get(1, Number.class);
+    return Promotion.of(Promotion.isFloating(low) ? low : high, x);
   }
 
   /** -x. */
@@ -197,6 +207,16 @@ public final class Unary {
   /** The largest integer not above x. */
   public static Tensor floor(Tensor x) {
     return Dispatcher.call(FLOOR, Attrs.NONE, x);
+  }
+
+  /** The smallest integer not below x. */
+  public static Tensor ceil(Tensor x) {
+    return Dispatcher.call(CEIL, Attrs.NONE, x);
+  }
+
+  /** The nearest integer, the even one of two. */
+  public static Tensor round(Tensor x) {
+    return Dispatcher.call(ROUND, Attrs.NONE, x);
   }
 
   /** x squared. */

@@ -20,21 +20,21 @@ public final class Views {
 
   private static final Op VIEW =
       Op.view("view", (x, a) -> view(x, Shapes.reshape(x.shape(), a.longsAt(0))))
-          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> reshape(g, ctx.inputShape(0))));
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> reshapeBack(g, ctx.inputShape(0))));
 
   private static final Op RESHAPE =
       Op.view(
               "reshape",
               (x, a) -> {
                 long[] shape = Shapes.reshape(x.shape(), a.longsAt(0));
-                long @Nullable [] strides = viewStrides(x.shape(), x.strides(), shape);
+                long @Nullable [] strides = ViewLayouts.viewStrides(x.shape(), x.strides(), shape);
                 if (strides != null) {
                   return x.withLayout(shape, strides, x.offset());
                 }
                 StridedTensor copy = (StridedTensor) Autograd.noGrad(() -> Casts.copy(x));
                 return copy.withLayout(shape, Shapes.contiguousStrides(shape), 0);
               })
-          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> reshape(g, ctx.inputShape(0))));
+          .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> reshapeBack(g, ctx.inputShape(0))));
 
   private static final Op PERMUTE =
       Op.view(
@@ -133,8 +133,8 @@ public final class Views {
                 int dim = a.intAt(0);
                 long index = a.longAt(1);
                 return x.withLayout(
-                    without(x.shape(), dim),
-                    without(x.strides(), dim),
+                    ViewLayouts.without(x.shape(), dim),
+                    ViewLayouts.without(x.strides(), dim),
                     x.offset() + index * x.strides()[dim]);
               })
           .gradient(
@@ -190,7 +190,9 @@ public final class Views {
                 int dim = a.intAt(0);
                 long step = dim < x.ndim() ? x.shape()[dim] * x.strides()[dim] : 1;
                 return x.withLayout(
-                    with(x.shape(), dim, 1), with(x.strides(), dim, step), x.offset());
+                    ViewLayouts.with(x.shape(), dim, 1),
+                    ViewLayouts.with(x.strides(), dim, step),
+                    x.offset());
               })
           .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> squeeze(g, ctx.attrs().intAt(0))));
 
@@ -212,7 +214,7 @@ public final class Views {
               Grads.unary((ctx, g) -> Reductions.sumToSize(g, ctx.inputShape(0))));
 
   private static StridedTensor view(StridedTensor x, long[] shape) {
-    long @Nullable [] strides = viewStrides(x.shape(), x.strides(), shape);
+    long @Nullable [] strides = ViewLayouts.viewStrides(x.shape(), x.strides(), shape);
     if (strides == null) {
       throw Check.bad(
           "view",
@@ -227,59 +229,8 @@ public final class Views {
     return x.withLayout(shape, strides, x.offset());
   }
 
-  /**
-   * Strides that show the same elements in another shape, or null where there are none. Dimensions
-   * of the old shape that lie evenly spaced form runs, which the new shape must not straddle.
-   */
-  static long @Nullable [] viewStrides(long[] shape, long[] strides, long[] to) {
-    if (Shapes.numel(shape) == 0 || Shapes.isContiguous(shape, strides)) {
-      return Shapes.contiguousStrides(to);
-    }
-    long[] out = new long[to.length];
-    int t = to.length - 1;
-    long runSize = 1;
-    long runStep = strides.length == 0 ? 1 : strides[strides.length - 1];
-    long taken = 1;
-    for (int d = shape.length - 1; d >= 0; d--) {
-      runSize *= shape[d];
-      boolean ends = d == 0 || (shape[d - 1] != 1 && strides[d - 1] != runSize * runStep);
-      if (!ends) {
-        continue;
-      }
-      while (t >= 0 && (taken < runSize || to[t] == 1)) {
-        out[t] = taken * runStep;
-        taken *= to[t];
-        t--;
-      }
-      if (taken != runSize) {
-        return null;
-      }
-      if (d > 0) {
-        runStep = strides[d - 1];
-        runSize = 1;
-        taken = 1;
-      }
-    }
-    return t == -1 ? out : null;
-  }
-
   private static long sliceSize(long start, long end, long step) {
     return end <= start ? 0 : (end - start + step - 1) / step;
-  }
-
-  private static long[] without(long[] values, int at) {
-    long[] out = new long[values.length - 1];
-    System.arraycopy(values, 0, out, 0, at);
-    System.arraycopy(values, at + 1, out, at, out.length - at);
-    return out;
-  }
-
-  private static long[] with(long[] values, int at, long value) {
-    long[] out = new long[values.length + 1];
-    System.arraycopy(values, 0, out, 0, at);
-    out[at] = value;
-    System.arraycopy(values, at, out, at + 1, values.length - at);
-    return out;
   }
 
   private static long[] resolve(String op, Tensor x, long... shape) {
@@ -288,6 +239,13 @@ public final class Views {
     } catch (IllegalArgumentException e) {
       throw new IllegalArgumentException(op + ": " + e.getMessage(), e);
     }
+  }
+
+  /** The gradient of a reshape: it may be gathered where its layout has no place in the shape. */
+  private static Tensor reshapeBack(Tensor g, long[] shape) {
+    return g.kind() == null
+        ? reshape(g, shape)
+        : Dispatcher.call(RESHAPE, Attrs.of(shape, true), g);
   }
 
   /** The same elements in row-major order in another shape; one size may be -1. */
@@ -467,55 +425,5 @@ public final class Views {
     System.arraycopy(parts, 0, shape, d, parts.length);
     System.arraycopy(x.shape(), d + 1, shape, d + parts.length, x.ndim() - d - 1);
     return reshape(x, shape);
-  }
-
-  /** Pieces of a size along a dimension; the last one may be shorter. */
-  public static List<Tensor> split(Tensor x, long size, int dim) {
-    if (size < 1) {
-      throw Check.bad("split", "size " + size + "; expected at least 1");
-    }
-    int d = Check.dim("split", dim, x.ndim());
-    long total = x.size(d);
-    List<Tensor> parts = new ArrayList<>();
-    for (long at = 0; at < total || at == 0; at += size) {
-      parts.add(narrow(x, d, at, Math.min(size, total - at)));
-    }
-    return parts;
-  }
-
-  /** Pieces of given sizes, which add up to the dimension's. */
-  public static List<Tensor> split(Tensor x, long[] sizes, int dim) {
-    int d = Check.dim("split", dim, x.ndim());
-    if (Arrays.stream(sizes).sum() != x.size(d)) {
-      throw Check.bad(
-          "split",
-          "sizes " + Arrays.toString(sizes) + " do not add up to the dimension's " + x.size(d));
-    }
-    List<Tensor> parts = new ArrayList<>();
-    long at = 0;
-    for (long size : sizes) {
-      parts.add(narrow(x, d, at, size));
-      at += size;
-    }
-    return parts;
-  }
-
-  /** At most {@code chunks} pieces of ceil(size / chunks). */
-  public static List<Tensor> chunk(Tensor x, int chunks, int dim) {
-    if (chunks < 1) {
-      throw Check.bad("chunk", "chunks " + chunks + "; expected at least 1");
-    }
-    long size = x.size(Check.dim("chunk", dim, x.ndim()));
-    return split(x, Math.max(1, (size + chunks - 1) / chunks), dim);
-  }
-
-  /** All positions of a dimension, one after the other. */
-  public static List<Tensor> unbind(Tensor x, int dim) {
-    int d = Check.dim("unbind", dim, x.ndim());
-    List<Tensor> parts = new ArrayList<>();
-    for (long i = 0; i < x.size(d); i++) {
-      parts.add(select(x, d, i));
-    }
-    return parts;
   }
 }

@@ -105,6 +105,8 @@ class ForwardTest {
     unary("reciprocal", Unary::reciprocal);
     unary("erf", Unary::erf);
     unary("floor", Unary::floor);
+    unary("ceil", Unary::ceil);
+    unary("round", Unary::round);
     unary("isnan", Unary::isNan);
     unary("logical_not", Compare::logicalNot);
     unary("sigmoid", Activations::sigmoid);
@@ -119,34 +121,34 @@ class ForwardTest {
     reduction("sum", Reductions::sum);
     reduction("mean", Reductions::mean);
     reduction("prod", Reductions::prod);
-    reduction("amax", Reductions::amax);
-    reduction("amin", Reductions::amin);
+    reduction("amax", Extrema::amax);
+    reduction("amin", Extrema::amin);
     reduction("all", Reductions::all);
     reduction("any", Reductions::any);
     reduction("logsumexp", Reductions::logSumExp);
     op("argmax", (t, a) -> arg(t[0], a, true));
     op("argmin", (t, a) -> arg(t[0], a, false));
-    OPS.put("max", (t, a) -> List.of(Reductions.max(t[0], a.whole("dim"), a.flag("keepdim"))));
-    OPS.put("min", (t, a) -> List.of(Reductions.min(t[0], a.whole("dim"), a.flag("keepdim"))));
+    OPS.put("max", (t, a) -> List.of(Extrema.max(t[0], a.whole("dim"), a.flag("keepdim"))));
+    OPS.put("min", (t, a) -> List.of(Extrema.min(t[0], a.whole("dim"), a.flag("keepdim"))));
     op("cumsum", (t, a) -> Reductions.cumsum(t[0], a.whole("dim")));
     op(
         "var",
-        (t, a) -> Reductions.var(t[0], a.ints("dim"), a.real("correction"), a.flag("keepdim")));
+        (t, a) -> Statistics.var(t[0], a.ints("dim"), a.real("correction"), a.flag("keepdim")));
     op(
         "std",
-        (t, a) -> Reductions.std(t[0], a.ints("dim"), a.real("correction"), a.flag("keepdim")));
+        (t, a) -> Statistics.std(t[0], a.ints("dim"), a.real("correction"), a.flag("keepdim")));
     op(
         "vector_norm",
-        (t, a) -> Reductions.vectorNorm(t[0], a.real("ord"), a.ints("dim"), a.flag("keepdim")));
+        (t, a) -> Statistics.vectorNorm(t[0], a.real("ord"), a.ints("dim"), a.flag("keepdim")));
   }
 
   private static Tensor arg(Tensor x, Args a, boolean max) {
     if (!a.has("dim")) {
-      return max ? Reductions.argmax(x) : Reductions.argmin(x);
+      return max ? Extrema.argmax(x) : Extrema.argmin(x);
     }
     return max
-        ? Reductions.argmax(x, a.whole("dim"), a.flag("keepdim"))
-        : Reductions.argmin(x, a.whole("dim"), a.flag("keepdim"));
+        ? Extrema.argmax(x, a.whole("dim"), a.flag("keepdim"))
+        : Extrema.argmin(x, a.whole("dim"), a.flag("keepdim"));
   }
 
   private static void shapes() {
@@ -171,13 +173,19 @@ class ForwardTest {
     op(
         "narrow",
         (t, a) -> Views.narrow(t[0], a.ints("args")[0], a.ints("args")[1], a.ints("args")[2]));
-    OPS.put("split", (t, a) -> Views.split(t[0], a.whole("size"), a.whole("dim")));
-    OPS.put("chunk", (t, a) -> Views.chunk(t[0], a.whole("chunks"), a.whole("dim")));
-    OPS.put("unbind", (t, a) -> Views.unbind(t[0], a.whole("dim")));
+    OPS.put("split", (t, a) -> Splits.split(t[0], a.whole("size"), a.whole("dim")));
+    OPS.put("chunk", (t, a) -> Splits.chunk(t[0], a.whole("chunks"), a.whole("dim")));
+    OPS.put("unbind", (t, a) -> Splits.unbind(t[0], a.whole("dim")));
     op("cat", (t, a) -> Joins.cat(Arrays.asList(t), a.whole("dim")));
     op("stack", (t, a) -> Joins.stack(Arrays.asList(t), a.whole("dim")));
     op("tril", (t, a) -> Indexing.tril(t[0], a.whole("diagonal")));
     op("triu", (t, a) -> Indexing.triu(t[0], a.whole("diagonal")));
+    op("flip", (t, a) -> Rearrange.flip(t[0], a.ints("dims")));
+    op("roll", (t, a) -> Rearrange.roll(t[0], new long[] {a.ints("args")[0]}, a.ints("args")[1]));
+    op("repeat", (t, a) -> Rearrange.repeat(t[0], a.longs("repeats")));
+    OPS.put("sort", (t, a) -> List.of(Ordering.sort(t[0], a.whole("dim"), a.flag("descending"))));
+    OPS.put("topk", (t, a) -> List.of(Ordering.topk(t[0], a.whole("k"), a.whole("dim"), true)));
+    binary("index", Indexing::index);
     binary("embedding", Indexing::embedding);
     op("index_select", (t, a) -> Indexing.indexSelect(t[0], a.whole("dim"), t[1]));
     op("gather", (t, a) -> Indexing.gather(t[0], a.whole("dim"), t[1]));

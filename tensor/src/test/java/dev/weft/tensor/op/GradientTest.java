@@ -112,6 +112,8 @@ class GradientTest {
     unary("abs", Unary::abs, a);
     unary("sign", Unary::sign, a);
     unary("floor", Unary::floor, a);
+    unary("ceil", Unary::ceil, a);
+    unary("round", Unary::round, a);
     unary("square", Unary::square, a);
     unary("exp", Unary::exp, a);
     unary("log", Unary::log, b);
@@ -174,24 +176,31 @@ class GradientTest {
         String s = java.util.Arrays.toString(dims) + keep;
         add("sum" + s, t -> Reductions.sum(t[0], dims, keep), a);
         add("mean" + s, t -> Reductions.mean(t[0], dims, keep), a);
-        add("amax" + s, t -> Reductions.amax(t[0], dims, keep), a);
-        add("amin" + s, t -> Reductions.amin(t[0], dims, keep), a);
+        add("amax" + s, t -> Extrema.amax(t[0], dims, keep), a);
+        add("amin" + s, t -> Extrema.amin(t[0], dims, keep), a);
         add("prod" + s, t -> Reductions.prod(t[0], dims, keep), a);
-        add("var" + s, t -> Reductions.var(t[0], dims, 1, keep), a);
-        add("std" + s, t -> Reductions.std(t[0], dims, 0, keep), a);
+        add("var" + s, t -> Statistics.var(t[0], dims, 1, keep), a);
+        add("std" + s, t -> Statistics.std(t[0], dims, 0, keep), a);
         add("logsumexp" + s, t -> Reductions.logSumExp(t[0], dims, keep), a);
         for (double p : new double[] {0, 1, 2, 3, Double.POSITIVE_INFINITY}) {
-          add("norm" + p + s, t -> Reductions.vectorNorm(t[0], p, dims, keep), a);
+          add("norm" + p + s, t -> Statistics.vectorNorm(t[0], p, dims, keep), a);
         }
       }
     }
     for (int d : new int[] {0, 1, 2}) {
-      add("max" + d, t -> Reductions.max(t[0], d, false)[0], a);
-      add("min" + d, t -> Reductions.min(t[0], d, true)[0], a);
+      add("max" + d, t -> Extrema.max(t[0], d, false)[0], a);
+      add("min" + d, t -> Extrema.min(t[0], d, true)[0], a);
       add("cumsum" + d, t -> Reductions.cumsum(t[0], d), a);
       add("softmax" + d, t -> Softmaxes.softmax(t[0], d), a);
       add("log_softmax" + d, t -> Softmaxes.logSoftmax(t[0], d), a);
     }
+    for (int d : new int[] {0, -1}) {
+      add("sort" + d, t -> Ordering.sort(t[0], d, true)[0], a);
+      add("topk" + d, t -> Ordering.topk(t[0], 2, d, false)[0], a);
+      add("roll" + d, t -> Rearrange.roll(t[0], new long[] {1}, d), a);
+    }
+    add("flip", t -> Rearrange.flip(t[0], 0, 2), a);
+    add("repeat", t -> Rearrange.repeat(t[0], 2, 1, 3), values(2, 3));
     add("sum_to_size", t -> Reductions.sumToSize(t[0], 3, 1), a);
   }
 
@@ -208,8 +217,8 @@ class GradientTest {
     add("squeeze one", t -> Views.squeeze(t[0], -1), values(1, 3, 1));
     add("unsqueeze", t -> Views.unsqueeze(t[0], -1), a);
     add("expand", t -> Views.expand(t[0], 2, 3, 4), values(3, 1));
-    add("split", t -> Pointwise.mul(Views.split(t[0], 2, 2).get(1), 2), a);
-    add("unbind", t -> Views.unbind(t[0], 0).get(1), a);
+    add("split", t -> Pointwise.mul(Splits.split(t[0], 2, 2).get(1), 2), a);
+    add("unbind", t -> Splits.unbind(t[0], 0).get(1), a);
     add("cat", t -> Joins.cat(List.of(t[0], t[1]), 1), a, values(2, 1, 4));
     add("stack", t -> Joins.stack(List.of(t[0], t[1]), 1), a, spread(-1, 1, 6, 2, 3, 4));
     add("tril", t -> Indexing.tril(t[0], 0), a);
@@ -314,6 +323,7 @@ class GradientTest {
         t -> Indexing.indexSelect(t[0], -1, t[1]),
         table,
         longs(new long[] {3}, 2, 0, 2));
+    add("index", t -> Indexing.index(t[0], t[1]), table, longs(new long[] {2, 2}, 4, 0, 4, 1));
     add(
         "gather",
         t -> Indexing.gather(t[0], 1, t[1]),

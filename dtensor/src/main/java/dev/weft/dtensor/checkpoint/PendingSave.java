@@ -1,0 +1,215 @@
+package dev.weft.dtensor.checkpoint;
+
+import dev.weft.c10d.Distributed;
+import dev.weft.c10d.ProcessGroup;
+import dev.weft.dtensor.DTensor;
+import dev.weft.dtensor.DTensorSpec;
+import dev.weft.mesh.DeviceMesh;
+import dev.weft.tensor.StridedTensor;
+import dev.weft.tensor.Tensor;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A save whose data is on its way to disk. {@link #await} is called by all ranks, from the threads
+ * that act for them, in the order of the saves.
+ */
+public final class PendingSave {
+  private final SaveFolder folder;
+  private final ProcessGroup world;
+  private final Map<String, Double> scalars;
+  private final Map<String, Described> tensors;
+  private final CompletableFuture<Map<String, Long>> written;
+  private @Nullable Checkpoint committed;
+
+  /** A tensor, and this rank's piece of it where it writes one. */
+  private record Described(
+      String dtype, long[] shape, long @Nullable [] offset, long @Nullable [] pieceShape) {}
+
+  private PendingSave(
+      SaveFolder folder,
+      ProcessGroup world,
+      Map<String, Double> scalars,
+      Map<String, Described> tensors,
+      CompletableFuture<Map<String, Long>> written) {
+    this.folder = folder;
+    this.world = world;
+    this.scalars = scalars;
+    this.tensors = tensors;
+    this.written = written;
+  }
+
+  static PendingSave start(
+      Path root, long step, Map<String, Tensor> tensors, Map<String, Double> scalars) {
+    if (step < 0) {
+      throw new IllegalArgumentException("step is " + step + "; expected 0 or more");
+    }
+    Map<String, Described> described = new TreeMap<>();
+    Map<String, StridedTensor> mine = new LinkedHashMap<>();
+    new TreeMap<>(tensors).forEach((name, t) -> described.put(name, describe(name, t, mine)));
+    ProcessGroup world = Distributed.world();
+    SaveFolder folder = new SaveFolder(root, step);
+    folder.prepare(world);
+    Path file = folder.data(world.rank());
+    CompletableFuture<Map<String, Long>> written =
+        mine.isEmpty()
+            ? CompletableFuture.completedFuture(Map.of())
+            : CompletableFuture.supplyAsync(
+                () -> {
+                  try {
+                    return Safetensors.write(file, mine);
+                  } finally {
+                    mine.values().forEach(Tensor::close);
+                  }
+                });
+    return new PendingSave(folder, world, Map.copyOf(scalars), described, written);
+  }
+
+  private static Described describe(String name, Tensor t, Map<String, StridedTensor> mine) {
+    boolean writes;
+    long[] offset = new long[t.ndim()];
+    if (t instanceof DTensor d) {
+      DTensorSpec spec = d.spec();
+      if (spec.hasPartial()) {
+        throw new IllegalArgumentException(
+            "save: tensor '" + name + "' has an outstanding reduction: " + d.describe());
+      }
+      writes = isFirstCopy(d);
+      offset = spec.globalOffset();
+    } else {
+      writes = Distributed.rank() == 0;
+    }
+    StridedTensor part = Checkpoint.part(t);
+    // A tensor without elements has one piece, so that its dtype and shape are known.
+    if (!writes || (part.numel() == 0 && t.numel() > 0)) {
+      return new Described(t.dtype().label(), t.shape(), null, null);
+    }
+    mine.put(name, part.ownedCopy());
+    return new Described(t.dtype().label(), t.shape(), offset, part.shape());
+  }
+
+  /** Of the ranks that hold the same part, the one that writes it. */
+  private static boolean isFirstCopy(DTensor d) {
+    DeviceMesh mesh = d.mesh();
+    int[] at = mesh.getCoordinate();
+    if (at == null || !mesh.isFirstPart()) {
+      return false;
+    }
+    for (int m = 0; m < at.length; m++) {
+      if (d.placements().get(m).isReplicate() && at[m] != 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** What a rank tells the others. */
+  record Report(
+      @Nullable String error, Map<String, CheckpointIndex.Piece> pieces, long fileBytes) {}
+
+  /** True when this rank's data is on disk. */
+  public boolean isWritten() {
+    return written.isDone();
+  }
+
+  /**
+   * Waits until all ranks have written, and commits.
+   *
+   * @throws CheckpointException on every rank where one could not write
+   */
+  public Checkpoint await() {
+    Checkpoint done = committed;
+    if (done != null) {
+      return done;
+    }
+    try {
+      done = commit();
+    } finally {
+      folder.release(world);
+    }
+    committed = done;
+    return done;
+  }
+
+  private Checkpoint commit() {
+    List<Report> reports = new ArrayList<>();
+    for (byte[] bytes : Exchange.all(world, serialize(report()))) {
+      reports.add(parse(bytes));
+    }
+    for (int r = 0; r < reports.size(); r++) {
+      String error = reports.get(r).error();
+      if (error != null) {
+        throw new CheckpointException("rank " + world.globalRank(r) + " could not save: " + error);
+      }
+    }
+    CheckpointIndex index = index(reports);
+    folder.commit(world, index);
+    return Checkpoint.of(folder.target(), index);
+  }
+
+  private Report report() {
+    try {
+      Map<String, Long> sums = written.join();
+      Map<String, CheckpointIndex.Piece> pieces = new LinkedHashMap<>();
+      Path file = folder.data(world.rank());
+      tensors.forEach(
+          (name, d) -> {
+            long[] offset = d.offset();
+            long[] shape = d.pieceShape();
+            if (offset != null && shape != null) {
+              Long sum = sums.get(name);
+              pieces.put(
+                  name,
+                  new CheckpointIndex.Piece(
+                      String.valueOf(file.getFileName()), offset, shape, sum == null ? 0 : sum));
+            }
+          });
+      return new Report(null, pieces, pieces.isEmpty() ? 0 : file.toFile().length());
+    } catch (CompletionException e) {
+      return new Report(String.valueOf(e.getCause()), Map.of(), 0);
+    }
+  }
+
+  private static byte[] serialize(Report report) {
+    try {
+      return Checkpoint.MAPPER.writeValueAsBytes(report);
+    } catch (IOException e) {
+      throw new CheckpointException("cannot describe what was saved: " + e.getMessage(), e);
+    }
+  }
+
+  private static Report parse(byte[] bytes) {
+    try {
+      return Checkpoint.MAPPER.readValue(bytes, Report.class);
+    } catch (IOException e) {
+      throw new CheckpointException("a rank's report cannot be read: " + e.getMessage(), e);
+    }
+  }
+
+  private CheckpointIndex index(List<Report> reports) {
+    Map<String, CheckpointIndex.Entry> entries = new TreeMap<>();
+    Map<String, Long> files = new TreeMap<>();
+    tensors.forEach(
+        (name, d) -> {
+          List<CheckpointIndex.Piece> pieces = new ArrayList<>();
+          for (Report r : reports) {
+            CheckpointIndex.Piece piece = r.pieces().get(name);
+            if (piece != null) {
+              pieces.add(piece);
+              files.put(piece.file(), r.fileBytes());
+            }
+          }
+          entries.put(name, new CheckpointIndex.Entry(d.dtype(), d.shape(), pieces));
+        });
+    return new CheckpointIndex(
+        CheckpointIndex.FORMAT, folder.step(), entries, new TreeMap<>(scalars), files);
+  }
+}
