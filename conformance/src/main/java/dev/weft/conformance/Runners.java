@@ -42,10 +42,10 @@ final class Runners {
       case "errors" -> new ErrorsRunner();
       case "groups" -> new GroupsRunner();
       case "store-semantics" -> new StoreRunner();
-      case "fr-cases" -> new FlightRecorderRunner();
       case "autograd" -> new AutogradRunner();
       case "tp" -> new TpRunner();
       case "ops" -> new OpsRunner();
+      case "fr-cases" -> new FlightRecorderRunner();
       default -> null;
     };
   }

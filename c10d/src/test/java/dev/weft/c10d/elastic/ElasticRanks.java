@@ -65,21 +65,24 @@ final class ElasticRanks {
     }
   }
 
-  /** Runs until the world has a size, and that world ends well. */
+  /**
+   * Runs until the world has a size, after it has had another; then it ends well. Without the other
+   * one it would be luck whether all agents come before the first of them is through.
+   */
   static final class UntilWorldHas {
     private UntilWorldHas() {}
 
     /**
      * Runs it.
      *
-     * @param args the size, and a folder in which each rank's process number is told
+     * @param args the size, a folder in which each rank says that it is there, and the file there
+     *     that the other world leaves
      */
     public static void main(String[] args) throws Exception {
       try (var met = arrive()) {
-        Files.writeString(
-            Path.of(args[1], "rank" + met.rank() + "of" + met.worldSize()),
-            Long.toString(ProcessHandle.current().pid()));
-        if (met.worldSize() != Integer.parseInt(args[0])) {
+        Files.writeString(Path.of(args[1], "rank" + met.rank() + "of" + met.worldSize()), "");
+        if (met.worldSize() != Integer.parseInt(args[0])
+            || !Files.exists(Path.of(args[1], args[2]))) {
           Ranks.sleep();
         }
         met.store().barrier("end", met.worldSize(), LONG);
@@ -116,13 +119,13 @@ final class ElasticRanks {
     /**
      * Runs it.
      *
-     * @param args MIN, MAX, port, ranks, restarts, program and its arguments
+     * @param args MIN, MAX, port, ranks, restarts, seconds to join, program and its arguments
      */
     public static void main(String[] args) {
       var list = List.of(args);
       var config =
-          LaunchConfig.of(args[5], Integer.parseInt(args[3]))
-              .arguments(list.subList(6, list.size()))
+          LaunchConfig.of(args[6], Integer.parseInt(args[3]))
+              .arguments(list.subList(7, list.size()))
               .jvmArguments(List.of("-Xmx64m", "-XX:TieredStopAtLevel=1"))
               .noticePeriod(Duration.ofSeconds(1))
               .gracePeriod(Duration.ofSeconds(5))
@@ -135,7 +138,7 @@ final class ElasticRanks {
                   "127.0.0.1",
                   Integer.parseInt(args[2]))
               .withMaxRestarts(Integer.parseInt(args[4]))
-              .withJoining(Duration.ofSeconds(8), Duration.ofSeconds(1))
+              .withJoining(Duration.ofSeconds(Integer.parseInt(args[5])), Duration.ofSeconds(1))
               .withHeartbeat(Duration.ofMillis(300), Duration.ofSeconds(3));
       System.exit(ElasticAgent.run(config, options));
     }

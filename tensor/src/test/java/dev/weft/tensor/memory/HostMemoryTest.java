@@ -29,7 +29,7 @@ class HostMemoryTest {
 
   @Test
   void blocksAreAlignedAndCountedExactly() {
-    long before = HostMemory.liveBytes();
+    long before = LiveBytes.settled();
     long a = HostMemory.allocate(100);
     long b = HostMemory.allocate(0);
     assertThat(a % 64).isZero();
@@ -90,9 +90,9 @@ class HostMemoryTest {
   void shortThreadsLeaveNothing() throws Exception {
     shortThreads(200);
     long resident = residentBytes();
-    long before = HostMemory.liveBytes();
+    long before = LiveBytes.settled();
     shortThreads(2000);
-    assertThat(HostMemory.liveBytes()).isEqualTo(before);
+    assertThat(LiveBytes.settled()).isEqualTo(before);
     assertThat(residentBytes()).isLessThan(resident + (64L << 20));
   }
 

@@ -200,6 +200,7 @@ class GradientTest {
       add("roll" + d, t -> Rearrange.roll(t[0], new long[] {1}, d), a);
     }
     add("flip", t -> Rearrange.flip(t[0], 0, 2), a);
+    add("whole_dim", t -> Dispatcher.call(Catalogue.get("whole_dim"), Attrs.of(1, false), t[0]), a);
     add("repeat", t -> Rearrange.repeat(t[0], 2, 1, 3), values(2, 3));
     add("sum_to_size", t -> Reductions.sumToSize(t[0], 3, 1), a);
   }
