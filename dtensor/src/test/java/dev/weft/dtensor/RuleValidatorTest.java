@@ -47,7 +47,9 @@ class RuleValidatorTest {
   void everyOperatorOfTheCatalogueHasARule() {
     Set<String> missing = new TreeSet<>();
     for (Map.Entry<String, Op> e : Catalogue.load().entrySet()) {
-      boolean ordinary = e.getValue().form() != Op.Form.COMPOSITE;
+      // Other tests of this module may have put operators of their own into the catalogue.
+      boolean ordinary =
+          e.getValue().form() != Op.Form.COMPOSITE && !e.getKey().startsWith("test.");
       if (ordinary && !DTensorInternals.hasRule(e.getKey())) {
         missing.add(e.getKey());
       }
