@@ -1,6 +1,9 @@
 package dev.weft.nn;
 
+import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
+import dev.weft.tensor.TensorScope;
+import dev.weft.tensor.autograd.Autograd;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.IdentityHashMap;
@@ -272,6 +275,32 @@ public abstract class Module {
       m.buffers.replaceAll((name, t) -> t == before ? b : t);
     }
     return b;
+  }
+
+  /**
+   * Moves all parameters and buffers to a device; each that was elsewhere is replaced by a new
+   * tensor, so move before an optimiser is made. Gradients do not come along.
+   */
+  public final Module to(Device device) {
+    namedParameters()
+        .forEach(
+            (path, p) -> {
+              if (parameter(path) == p && !p.device().equals(device)) {
+                Tensor unused = replaceParameter(path, copied(p, device));
+              }
+            });
+    namedBuffers()
+        .forEach(
+            (path, b) -> {
+              if (buffer(path) == b && !b.device().equals(device)) {
+                Tensor unused = replaceBuffer(path, copied(b, device));
+              }
+            });
+    return this;
+  }
+
+  private static Tensor copied(Tensor t, Device device) {
+    return TensorScope.outside(() -> Autograd.noGrad(() -> t.to(device)));
   }
 
   /** Calls a function with every module of the tree, children first. */

@@ -1,6 +1,7 @@
 package dev.weft.tensor;
 
 import dev.weft.tensor.autograd.Autograd;
+import dev.weft.tensor.cuda.CudaCopies;
 import dev.weft.tensor.op.Casts;
 import java.lang.ref.Cleaner;
 import org.bytedeco.javacpp.BooleanPointer;
@@ -44,9 +45,11 @@ final class Nd4jArrays {
 
   /** An array over the memory of a CPU tensor, or over a copy where ND4J has no such layout. */
   static INDArray array(StridedTensor tensor) {
-    if (!tensor.device().isCpu()) {
-      throw new IllegalArgumentException(
-          "toNd4j: the tensor is on " + tensor.device() + "; copy it to the cpu first");
+    if (tensor.device().isCuda()) {
+      return array(CudaCopies.to(tensor, Device.CPU));
+    }
+    if (tensor.device().isMeta()) {
+      throw new IllegalArgumentException("toNd4j: a meta tensor has no values");
     }
     DataType type = type(tensor.dtype());
     long[] shape = tensor.shape().clone();

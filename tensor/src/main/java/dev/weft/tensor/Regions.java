@@ -2,6 +2,8 @@ package dev.weft.tensor;
 
 import dev.weft.tensor.cpu.CopyKernels;
 import dev.weft.tensor.cpu.FillKernels;
+import dev.weft.tensor.cuda.CudaCopies;
+import dev.weft.tensor.cuda.CudaFills;
 
 /**
  * Parts of plain tensors and copies between them, below the dispatcher: no autograd, no
@@ -35,22 +37,21 @@ public final class Regions {
     return t.withLayout(shape, Shapes.contiguousStrides(shape), t.offset());
   }
 
-  /** Copies values; equal shapes, any strides and dtypes, one device. */
+  /** Copies values; equal shapes, any strides, dtypes and devices. */
   public static void copy(StridedTensor from, StridedTensor to) {
-    requireHost(from);
-    CopyKernels.copy(from, to);
+    if (from.device().isCpu() && to.device().isCpu()) {
+      CopyKernels.copy(from, to);
+    } else {
+      CudaCopies.copy(from, to);
+    }
   }
 
   /** Fills with zeros. */
   public static void zero(StridedTensor t) {
-    requireHost(t);
-    FillKernels.fill(t, 0);
-  }
-
-  private static void requireHost(StridedTensor t) {
-    if (!t.device().isCpu()) {
-      throw new UnsupportedOperationException(
-          "blocks are copied on the cpu only; got " + t.device());
+    if (t.device().isCpu()) {
+      FillKernels.fill(t, 0);
+    } else {
+      CudaFills.fill(t, 0);
     }
   }
 

@@ -347,6 +347,11 @@ public abstract class Tensor {
     return Casts.to(this, dtype);
   }
 
+  /** The values on another device; itself where it is there already. */
+  public final Tensor to(Device device) {
+    return Casts.to(this, device);
+  }
+
   /** Itself where it lies in row-major order without gaps, else a copy that does. */
   public final Tensor contiguous() {
     return Casts.contiguous(this);
@@ -404,8 +409,8 @@ public abstract class Tensor {
 
   /**
    * An ND4J array over the memory of this CPU tensor, which lives as long as the array does. Waits
-   * for pending data; a distributed tensor is gathered. A copy is made only of repeated elements
-   * ({@link #expand}), for which ND4J has no layout.
+   * for pending data; a distributed tensor is gathered, one on a GPU copied. Else a copy is made
+   * only of repeated elements ({@link #expand}), for which ND4J has no layout.
    */
   public final INDArray toNd4j() {
     return Nd4jArrays.array(plain());

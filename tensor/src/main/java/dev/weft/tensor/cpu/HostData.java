@@ -1,10 +1,12 @@
 package dev.weft.tensor.cpu;
 
 import dev.weft.tensor.DType;
+import dev.weft.tensor.Device;
 import dev.weft.tensor.Shapes;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.Tensors;
+import dev.weft.tensor.cuda.CudaCopies;
 import dev.weft.tensor.memory.Memory;
 import java.util.Arrays;
 
@@ -22,8 +24,8 @@ public final class HostData {
               + tensor.numel()
               + " elements; expected 1");
     }
-    StridedTensor t = tensor.plain();
-    return Elements.getDouble(t.dtype(), hostAddress(t));
+    StridedTensor t = onHost(tensor.plain());
+    return Elements.getDouble(t.dtype(), t.dataAddress());
   }
 
   /** The values in row-major order. */
@@ -37,9 +39,10 @@ public final class HostData {
   }
 
   /** The values in row-major order. */
-  public static double[] doubles(StridedTensor t) {
+  public static double[] doubles(StridedTensor tensor) {
+    StridedTensor t = onHost(tensor);
     double[] out = new double[arrayLength(t)];
-    long base = hostAddress(t);
+    long base = t.dataAddress();
     for (int i = 0; i < out.length; i++) {
       out[i] = Elements.getDouble(t.dtype(), base + position(t, i) * t.dtype().byteSize());
     }
@@ -47,9 +50,10 @@ public final class HostData {
   }
 
   /** The values in row-major order. */
-  public static long[] longs(StridedTensor t) {
+  public static long[] longs(StridedTensor tensor) {
+    StridedTensor t = onHost(tensor);
     long[] out = new long[arrayLength(t)];
-    long base = hostAddress(t);
+    long base = t.dataAddress();
     for (int i = 0; i < out.length; i++) {
       out[i] = Elements.getLong(t.dtype(), base + position(t, i) * t.dtype().byteSize());
     }
@@ -80,12 +84,12 @@ public final class HostData {
     return (int) n;
   }
 
-  private static long hostAddress(StridedTensor t) {
-    if (!t.device().isCpu()) {
-      throw new IllegalArgumentException(
-          "the tensor is on " + t.device() + "; copy it to the cpu first");
+  /** The tensor, or a copy on the host of one that lies on a device. */
+  private static StridedTensor onHost(StridedTensor t) {
+    if (t.device().isMeta()) {
+      throw new IllegalArgumentException("a meta tensor has no values; got " + t.describe());
     }
-    return t.dataAddress();
+    return t.device().isCpu() ? t : CudaCopies.to(t, Device.CPU);
   }
 
   private static StridedTensor make(DType dtype, int length, long[] shape) {

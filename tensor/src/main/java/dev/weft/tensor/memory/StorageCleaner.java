@@ -52,7 +52,7 @@ public final class StorageCleaner {
   }
 
   /** Frees what the collector has already found. */
-  static void drain() {
+  public static void drain() {
     @Nullable Object found;
     while ((found = QUEUE.poll()) != null) {
       clean((Block) found);
@@ -60,7 +60,7 @@ public final class StorageCleaner {
   }
 
   /** Asks for a collection, gives it a bounded time to report, and frees what it found. */
-  static void collectAndDrain() {
+  public static void collectAndDrain() {
     System.gc();
     long deadline = System.nanoTime() + 500_000_000L;
     try {

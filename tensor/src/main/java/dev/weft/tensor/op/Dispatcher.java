@@ -8,6 +8,7 @@ import dev.weft.tensor.TensorKind;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.Tensors;
 import dev.weft.tensor.autograd.Autograd;
+import dev.weft.tensor.cuda.CudaCopies;
 import java.util.Arrays;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -148,8 +149,16 @@ public final class Dispatcher {
     }
   }
 
-  private static Tensor[] onDevice(Op op, Attrs attrs, StridedTensor[] inputs) {
-    Device device = commonDevice(op, inputs);
+  private static Tensor[] onDevice(Op op, Attrs attrs, StridedTensor[] given) {
+    Device device = given[0].device();
+    StridedTensor[] inputs = given;
+    for (StridedTensor t : given) {
+      if (!t.device().equals(device)) {
+        device = commonDevice(op, given);
+        inputs = withScalarsOn(device, given);
+        break;
+      }
+    }
     TensorSpec[] specs = op.specRule().infer(inputs, attrs);
     StridedTensor[] outputs;
     if (op.form() == Op.Form.IN_PLACE) {
@@ -182,11 +191,18 @@ public final class Dispatcher {
     return outputs;
   }
 
-  /** The inputs' device, which must be one. */
+  /**
+   * The inputs' device, which must be one but for scalars of the host: CPU tensors of no dimensions
+   * that are not written.
+   */
   private static Device commonDevice(Op op, StridedTensor[] inputs) {
-    Device device = inputs[0].device();
-    for (StridedTensor t : inputs) {
-      if (!t.device().equals(device)) {
+    @Nullable Device device = null;
+    for (int i = 0; i < inputs.length; i++) {
+      StridedTensor t = inputs[i];
+      boolean scalar = isHostScalar(t) && !(i == 0 && op.form() == Op.Form.IN_PLACE);
+      if (!scalar && device == null) {
+        device = t.device();
+      } else if (!scalar && !t.device().equals(device)) {
         throw new IllegalArgumentException(
             op
                 + ": all tensors must be on one device; got "
@@ -195,7 +211,24 @@ public final class Dispatcher {
                     .collect(Collectors.joining(", ")));
       }
     }
-    return device;
+    return device == null ? Device.CPU : device;
+  }
+
+  private static boolean isHostScalar(StridedTensor t) {
+    return t.ndim() == 0 && t.device().isCpu();
+  }
+
+  private static StridedTensor[] withScalarsOn(Device device, StridedTensor[] inputs) {
+    StridedTensor[] moved = inputs.clone();
+    for (int i = 0; i < moved.length; i++) {
+      if (!moved[i].device().equals(device)) {
+        moved[i] =
+            device.isMeta()
+                ? Tensors.empty(moved[i].dtype(), device)
+                : CudaCopies.to(moved[i], device);
+      }
+    }
+    return moved;
   }
 
   /** How deep the current call is nested; 0 outside operators. */

@@ -1,0 +1,23 @@
+package dev.weft.tensor.cuda;
+
+import dev.weft.tensor.DType;
+
+/** The names that {@code common.cuh} gives the dtypes. */
+final class CudaTypes {
+  private CudaTypes() {}
+
+  static String of(DType dtype) {
+    return switch (dtype) {
+      case FLOAT64 -> "double";
+      case FLOAT32 -> "float";
+      case FLOAT16 -> "f16";
+      case BFLOAT16 -> "bf16";
+      case INT64 -> "i64";
+      case INT32 -> "i32";
+      case INT16 -> "i16";
+      case INT8 -> "i8";
+      case UINT8 -> "u8";
+      case BOOL -> "b8";
+    };
+  }
+}
