@@ -2,11 +2,11 @@ package dev.weft.dtensor;
 
 import dev.weft.c10d.ReduceOp;
 import dev.weft.mesh.DeviceMesh;
+import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.autograd.Autograd;
-import dev.weft.tensor.op.Casts;
+import dev.weft.tensor.op.Foreach;
 import dev.weft.tensor.op.InPlace;
-import dev.weft.tensor.op.Reductions;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -46,9 +46,9 @@ public final class Gradients {
   }
 
   private static double sumOfSquares(Iterable<? extends Tensor> parameters) {
-    double total = 0;
-    // Sums that are complete once reduced over some dimensions of a mesh.
-    Map<DeviceMesh, Map<List<Integer>, Double>> open = new LinkedHashMap<>();
+    List<Tensor> whole = new ArrayList<>();
+    // What is complete once reduced over some dimensions of a mesh.
+    Map<DeviceMesh, Map<List<Integer>, List<Tensor>>> open = new LinkedHashMap<>();
     for (Tensor p : parameters) {
       Tensor g = p.grad();
       if (g == null) {
@@ -61,20 +61,21 @@ public final class Gradients {
             cut.add(m);
           }
         }
-        double mine = squares(d.local());
-        if (cut.isEmpty()) {
-          total += mine;
-        } else {
-          open.computeIfAbsent(d.mesh(), m -> new LinkedHashMap<>()).merge(cut, mine, Double::sum);
-        }
+        List<Tensor> list =
+            cut.isEmpty()
+                ? whole
+                : open.computeIfAbsent(d.mesh(), m -> new LinkedHashMap<>())
+                    .computeIfAbsent(cut, c -> new ArrayList<>());
+        list.add(d.local());
       } else {
-        total += squares(g);
+        whole.add(g);
       }
     }
-    for (Map.Entry<DeviceMesh, Map<List<Integer>, Double>> mesh : open.entrySet()) {
-      for (Map.Entry<List<Integer>, Double> sum : mesh.getValue().entrySet()) {
-        Tensor t = Tensor.of(new double[] {sum.getValue()});
-        for (int m : sum.getKey()) {
+    double total = squares(whole);
+    for (Map.Entry<DeviceMesh, Map<List<Integer>, List<Tensor>>> mesh : open.entrySet()) {
+      for (Map.Entry<List<Integer>, List<Tensor>> part : mesh.getValue().entrySet()) {
+        Tensor t = Tensor.of(new double[] {squares(part.getValue())});
+        for (int m : part.getKey()) {
           mesh.getKey().getGroup(m).allReduce(t, ReduceOp.SUM);
         }
         total += t.item();
@@ -83,9 +84,17 @@ public final class Gradients {
     return total;
   }
 
-  private static double squares(Tensor t) {
-    Tensor wide = Casts.to(t, dev.weft.tensor.DType.FLOAT64);
-    return Reductions.sum(dev.weft.tensor.op.Pointwise.mul(wide, wide)).item();
+  /** The sum of squares of local tensors, in float64, read once for each device. */
+  private static double squares(List<Tensor> tensors) {
+    Map<Device, List<Tensor>> devices = new LinkedHashMap<>();
+    for (Tensor t : tensors) {
+      devices.computeIfAbsent(t.device(), d -> new ArrayList<>()).add(t);
+    }
+    double total = 0;
+    for (List<Tensor> list : devices.values()) {
+      total += Foreach.squares(list).item();
+    }
+    return total;
   }
 
   /**

@@ -35,6 +35,7 @@ final class NeuralRules {
     }
     put(rules, "rope", NeuralRules::rope);
     LossRules.addTo(rules);
+    FusedRules.addTo(rules);
   }
 
   private static void put(Map<String, Sharding.Rule> rules, String op, Sharding.Rule rule) {
