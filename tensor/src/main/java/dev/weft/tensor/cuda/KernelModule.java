@@ -84,7 +84,16 @@ public final class KernelModule {
   }
 
   private String source() {
-    return resource("common.cuh") + "\n#line 1 \"" + file + "\"\n" + resource(file);
+    // Not as options: those would be seen by the compiler's own header, and by common.cuh.
+    StringBuilder text = new StringBuilder(resource("common.cuh"));
+    for (String define : defines) {
+      text.append("\n#define ").append(define.replaceFirst("=", " "));
+    }
+    return text.append("\n#line 1 \"")
+        .append(file)
+        .append("\"\n")
+        .append(resource(file))
+        .toString();
   }
 
   static String resource(String name) {

@@ -221,9 +221,7 @@ class CudaRuntimeTest {
         .hasMessageContaining("cuda:0")
         .hasMessageContaining("allocated in")
         .hasMessageContaining("driver reports");
-    assertThat(filled(1, DType.FLOAT32, 4).toFloatArray())
-        .as("the device goes on")
-        .containsOnly(1);
+    assertThat(filled(1, DType.FLOAT32, 4).toFloatArray()).as("the device goes on").containsOnly(1);
   }
 
   @Test
