@@ -70,7 +70,8 @@ public final class KernelModule {
     CUmod_st module = loaded.get(device);
     if (module == null) {
       byte[] code =
-          KernelCompiler.compile(file, source(), defines, Cuda.properties(device).architecture());
+          KernelCompiler.compile(
+              toString(), file, source(), Cuda.properties(device).architecture());
       CudaThread.bind(device);
       // Makes the device's primary context current on this thread, which the driver API needs.
       CudaCheck.runtime("cudaFree", cudaFree((Pointer) null));
