@@ -52,7 +52,7 @@ class ReferenceRunsTest {
         dp * tp,
         rank -> {
           try (GptTraining training =
-              new GptTraining(config, new Layout(dp, tp), TextBatches.corpus())) {
+              new GptTraining(config, new Layout(dp, tp), "cpu", TextBatches.corpus())) {
             for (int step = 0; step < config.steps(); step++) {
               GptTraining.Step s = training.step(step);
               assertThat(golden.difference(step, s.loss(), s.gradNorm())).isEmpty();
@@ -112,7 +112,7 @@ class ReferenceRunsTest {
             1,
             rank -> {
               try (GptTraining training =
-                  new GptTraining(config, new Layout(1, 1), TextBatches.corpus())) {
+                  new GptTraining(config, new Layout(1, 1), "cpu", TextBatches.corpus())) {
                 GptTraining.Step unused = training.step(0);
                 // Garbage of earlier tests may still go; nothing may come.
                 long before = HostMemory.liveBytes();
