@@ -18,6 +18,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.op.Creation;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BinaryOperator;
 import java.util.function.Supplier;
 
@@ -28,9 +29,13 @@ import java.util.function.Supplier;
  */
 public final class OverheadBenchmark {
   private static final int COLD = 50;
+  private static final int COLD_WARM_UP = 1000;
+  // Shapes that no benchmark of this process has used yet start here.
+  private static final AtomicInteger COLD_NEXT = new AtomicInteger();
 
   private final Rows rows;
   private final Timing timing;
+  private final int coldFrom = COLD_NEXT.getAndAdd(COLD_WARM_UP + COLD);
 
   /**
    * A benchmark.
@@ -222,8 +227,12 @@ public final class OverheadBenchmark {
       List<Placement> whole = List.of(replicate(), replicate());
       rows.add(
           "dtensor_redistribute",
-          timing.cold(
-              i -> make(shard(0), 1000 + 2L * i, 8), (DTensor t) -> t.redistribute(whole), COLD),
+          Timing.cold(
+              i -> make(shard(0), 1000 + 2L * i, 8),
+              (DTensor t) -> t.redistribute(whole),
+              coldFrom,
+              COLD_WARM_UP,
+              COLD),
           "cache",
           "cold",
           "placements",
@@ -241,7 +250,7 @@ public final class OverheadBenchmark {
         boolean square) {
       rows.add(
           bench,
-          timing.cold(
+          Timing.cold(
               i -> {
                 // Distinct for each index, and of bounded size: i = rows and columns together.
                 long m = 8 + 2L * (i % 40) + (n == 1 ? 0 : 400);
@@ -253,6 +262,8 @@ public final class OverheadBenchmark {
                 };
               },
               (Tensor[] t) -> op.apply(t[0], t[1]),
+              coldFrom,
+              COLD_WARM_UP,
               COLD),
           "cache",
           "cold",

@@ -2,6 +2,7 @@ package dev.weft.bench;
 
 import dev.weft.tensor.TensorScope;
 import java.util.Arrays;
+import java.util.function.Function;
 import java.util.function.IntFunction;
 import java.util.function.Supplier;
 
@@ -70,12 +71,14 @@ final class Timing {
    * First calls: each has arguments that were never seen before.
    *
    * @param arguments for an index
-   * @param count how many are measured, after as many others as it takes to warm up
+   * @param first the first index
+   * @param warmUp how many others come before those that are measured
+   * @param count how many are measured
    */
-  <T> Result cold(IntFunction<T> arguments, java.util.function.Function<T, ?> call, int count) {
-    int index = 0;
-    long end = System.nanoTime() + warmUpNanos;
-    while (System.nanoTime() < end) {
+  static <T> Result cold(
+      IntFunction<T> arguments, Function<T, ?> call, int first, int warmUp, int count) {
+    int index = first;
+    for (int i = 0; i < warmUp; i++) {
       try (TensorScope scope = TensorScope.open()) {
         sink = call.apply(arguments.apply(index++));
       }
