@@ -49,7 +49,8 @@ final class Propagation {
       Sharding.Call call) {}
 
   static Decision decide(Op op, Attrs attrs, List<DTensorSpec> inputs, Tensor[] tensors) {
-    Key key = new Key(op, attrs, inputs, epoch);
+    Sharding.Rule rule = Rules.get(op);
+    Key key = new Key(op, rule == null ? attrs : rule.decisive(attrs), inputs, epoch);
     Cache<Key, Decision> cache =
         inputs.get(0).mesh().attachment(Decisions.class, Decisions::new).cache;
     Decision known = cache.getIfPresent(key);

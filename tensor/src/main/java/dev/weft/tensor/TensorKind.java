@@ -11,6 +11,11 @@ public interface TensorKind {
   /** Its name in messages, such as {@code DTensor}. */
   String name();
 
+  /** The random stream of tensors of this kind, where a caller names none. */
+  default Generator generator() {
+    return Generator.current();
+  }
+
   /** Runs an operator; the inner calls that it makes do not record gradients. */
   Tensor[] dispatch(Op op, Attrs attrs, Tensor[] inputs);
 }
