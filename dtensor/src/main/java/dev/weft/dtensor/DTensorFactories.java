@@ -62,7 +62,7 @@ public final class DTensorFactories {
       throw new IllegalArgumentException(
           "arange: placements are " + placements + "; expected S(0) or R");
     }
-    for (LocalBlocks.Block block : LocalBlocks.of(t.spec())) {
+    for (LocalBlock block : t.spec().localBlocks()) {
       count(block.of(t.local()), start, step, block.globalStart()[0]);
     }
     return t;

@@ -30,6 +30,11 @@ final class DTensorKind implements TensorKind {
   }
 
   @Override
+  public double squaredGradNorm(List<Tensor> parameters) {
+    return Gradients.sumOfSquares(parameters);
+  }
+
+  @Override
   public Tensor[] dispatch(Op op, Attrs attrs, Tensor[] inputs) {
     DTensor[] tensors = lift(op, inputs);
     List<DTensorSpec> specs = Arrays.stream(tensors).map(DTensor::spec).toList();

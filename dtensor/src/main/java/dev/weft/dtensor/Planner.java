@@ -108,8 +108,7 @@ final class Planner {
       Plan.Step reduce = planner.step(from, changed, a, Replicate.INSTANCE);
       if (reduce.bytes() < step.bytes()) {
         List<Placement> reduced = replace(from, changed, Replicate.INSTANCE);
-        return new Plan(
-            List.of(reduce, planner.step(reduced, changed, Replicate.INSTANCE, b)));
+        return new Plan(List.of(reduce, planner.step(reduced, changed, Replicate.INSTANCE, b)));
       }
     }
     return new Plan(List.of(step));

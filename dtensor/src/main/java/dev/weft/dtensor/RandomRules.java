@@ -70,16 +70,13 @@ final class RandomRules {
       if (spec.placements().stream().noneMatch(Placement::isShard)) {
         return Dispatcher.callAll(call.op(), call.attrs(), local);
       }
-      List<LocalBlocks.Block> blocks = LocalBlocks.of(spec);
+      List<LocalBlock> blocks = spec.localBlocks();
       if (blocks.size() == 1) {
-        return Dispatcher.callAll(
-            call.op(), windowed(call.attrs(), spec, blocks.get(0)), local[0]);
+        return Dispatcher.callAll(call.op(), windowed(call.attrs(), spec, blocks.get(0)), local[0]);
       }
       Tensor target =
-          inPlace
-              ? local[0]
-              : Tensors.empty(local[0].dtype(), local[0].device(), local[0].shape());
-      for (LocalBlocks.Block block : blocks) {
+          inPlace ? local[0] : Tensors.empty(local[0].dtype(), local[0].device(), local[0].shape());
+      for (LocalBlock block : blocks) {
         StridedTensor part = block.of((StridedTensor) local[0]);
         Tensor values = Dispatcher.call(call.op(), windowed(call.attrs(), spec, block), part);
         if (!inPlace) {
@@ -89,7 +86,7 @@ final class RandomRules {
       return new Tensor[] {target};
     }
 
-    private Attrs windowed(Attrs attrs, DTensorSpec spec, LocalBlocks.Block block) {
+    private Attrs windowed(Attrs attrs, DTensorSpec spec, LocalBlock block) {
       Object[] values = new Object[window + 2];
       for (int i = 0; i < window; i++) {
         values[i] = attrs.get(i);

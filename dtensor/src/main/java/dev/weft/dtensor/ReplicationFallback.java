@@ -45,8 +45,7 @@ final class ReplicationFallback implements Sharding.Rule {
   @Override
   public Sharding.Layouts layouts(Sharding.Call call) {
     List<DTensorSpec> inputs = call.inputs();
-    List<Placement> whole =
-        Collections.nCopies(inputs.get(0).mesh().ndim(), Replicate.INSTANCE);
+    List<Placement> whole = Collections.nCopies(inputs.get(0).mesh().ndim(), Replicate.INSTANCE);
     if (call.op().form() == Op.Form.IN_PLACE && !inputs.get(0).placements().equals(whole)) {
       throw new UnsupportedOperationException(
           "operator '"

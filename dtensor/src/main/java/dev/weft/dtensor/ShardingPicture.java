@@ -68,8 +68,7 @@ public final class ShardingPicture {
   private List<Cuts.Range> held(int dim, int[] coordinate) {
     return dim < 0
         ? List.of(new Cuts.Range(0, 1))
-        : Layout.held(
-            spec.shape()[dim], dim, spec.mesh().shape(), spec.placements(), coordinate);
+        : Layout.held(spec.shape()[dim], dim, spec.mesh().shape(), spec.placements(), coordinate);
   }
 
   private interface Visitor {

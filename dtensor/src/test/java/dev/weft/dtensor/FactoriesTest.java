@@ -57,8 +57,7 @@ class FactoriesTest {
               assertThat(DTensorFactories.arange(1, 12, step, mesh, p, dtype).toDoubleArray())
                   .isEqualTo(Creation.arange(1, 12, step, dtype).toDoubleArray());
             }
-            assertThat(
-                    DTensorFactories.arange(5, 5, 1, mesh, p, DType.FLOAT32).toDoubleArray())
+            assertThat(DTensorFactories.arange(5, 5, 1, mesh, p, DType.FLOAT32).toDoubleArray())
                 .isEmpty();
           }
           assertThatThrownBy(
@@ -137,8 +136,7 @@ class FactoriesTest {
                         0:3   3:6   6:8
                       ┌─────┬─────┬─────┐
                   0:4 │ 0,3 │ 1,4 │ 2,5 │
-                      └─────┴─────┴─────┘"""
-                      );
+                      └─────┴─────┴─────┘""");
           DTensor y =
               DTensorFactories.zeros(mesh, List.of(shard(0), shard(1)), DType.FLOAT32, 4, 4, 2);
           assertThat(y.visualizeSharding())

@@ -17,9 +17,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.api.Test;
 
 /** Random values depend on the seed and on places in the whole tensor, never on the mesh (P18). */
 class RandomnessTest {
@@ -116,14 +116,15 @@ class RandomnessTest {
                   world,
                   rank -> {
                     // What a rank draws for itself does not matter.
-                    Tensor unused =
-                        Random.rand(Generator.current(), DType.FLOAT32, 3L + 2 * rank);
+                    Tensor unused = Random.rand(Generator.current(), DType.FLOAT32, 3L + 2 * rank);
                     return run(DeviceMesh.initDeviceMesh("cpu", shape), placements);
                   })
               .get(world - 1);
         };
     List<double[]> alone = on.apply(new int[] {1}, List.of(replicate()));
-    assertThat(on.apply(new int[] {3}, List.of(shard(0)))).usingRecursiveComparison().isEqualTo(alone);
+    assertThat(on.apply(new int[] {3}, List.of(shard(0))))
+        .usingRecursiveComparison()
+        .isEqualTo(alone);
     assertThat(on.apply(new int[] {2, 2}, List.of(shard(1), shard(0))))
         .usingRecursiveComparison()
         .isEqualTo(alone);
@@ -137,12 +138,16 @@ class RandomnessTest {
         rank -> {
           DeviceMesh mesh = DeviceMesh.initDeviceMesh("cpu", 2);
           DTensor.manualSeed(5);
-          double[] first = DTensorFactories.rand(mesh, List.of(shard(0)), DType.FLOAT32, 3).toDoubleArray();
+          double[] first =
+              DTensorFactories.rand(mesh, List.of(shard(0)), DType.FLOAT32, 3).toDoubleArray();
           long at = DTensor.generator().offset();
-          double[] second = DTensorFactories.rand(mesh, List.of(shard(0)), DType.FLOAT32, 3).toDoubleArray();
+          double[] second =
+              DTensorFactories.rand(mesh, List.of(shard(0)), DType.FLOAT32, 3).toDoubleArray();
           assertThat(second).isNotEqualTo(first);
           Generator unused = DTensor.generator().offset(at);
-          assertThat(DTensorFactories.rand(mesh, List.of(replicate()), DType.FLOAT32, 3).toDoubleArray())
+          assertThat(
+                  DTensorFactories.rand(mesh, List.of(replicate()), DType.FLOAT32, 3)
+                      .toDoubleArray())
               .isEqualTo(second);
         });
   }
@@ -153,7 +158,8 @@ class RandomnessTest {
         2,
         rank -> {
           DeviceMesh mesh = DeviceMesh.initDeviceMesh("cpu", 2);
-          assertThatThrownBy(() -> DTensorFactories.rand(mesh, List.of(partial()), DType.FLOAT32, 3))
+          assertThatThrownBy(
+                  () -> DTensorFactories.rand(mesh, List.of(partial()), DType.FLOAT32, 3))
               .isInstanceOf(IllegalArgumentException.class)
               .hasMessageContaining("uniform_")
               .hasMessageContaining("P(sum)");

@@ -72,8 +72,7 @@ public final class Random {
    *
    * @param generator null for the thread's own, or of a distributed tensor the rank's
    */
-  public static Tensor uniform(
-      Tensor t, double low, double high, @Nullable Generator generator) {
+  public static Tensor uniform(Tensor t, double low, double high, @Nullable Generator generator) {
     Check.floating("uniform_", "input", t);
     return call(UNIFORM, t, low, high, generator);
   }
@@ -125,6 +124,9 @@ public final class Random {
 
   /** int64 values in [low, high) on the CPU. */
   public static StridedTensor randint(Generator generator, long low, long high, long... shape) {
+    if (high <= low) {
+      throw Check.bad("randint", "high " + high + "; expected more than low " + low);
+    }
     return (StridedTensor) integers(Tensors.empty(DType.INT64, shape), low, high, generator);
   }
 
