@@ -7,12 +7,12 @@ import static dev.weft.mesh.DeviceMesh.dim;
 import static dev.weft.mesh.DeviceMesh.initDeviceMesh;
 
 import dev.weft.c10d.ReduceOp;
-import dev.weft.dtensor.Gradients;
 import dev.weft.dtensor.tp.ParallelStyle;
 import dev.weft.dtensor.tp.Parallelize;
 import dev.weft.mesh.DeviceMesh;
 import dev.weft.nn.Module;
 import dev.weft.optim.AdamW;
+import dev.weft.optim.Clipping;
 import dev.weft.parallel.Ddp;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
@@ -112,7 +112,7 @@ public final class GptTraining implements AutoCloseable {
               Views.reshape(logits, -1, config.vocab()),
               Views.reshape(batch.targets().to(device), -1));
       loss.backward();
-      double norm = Gradients.clipNorm(model.parameters(), config.clip());
+      double norm = Clipping.clipGradNorm(model.parameters(), config.clip());
       optimizer.learningRate(config.learningRate(step));
       optimizer.step();
       optimizer.zeroGrad();
