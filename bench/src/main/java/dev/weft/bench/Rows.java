@@ -44,13 +44,27 @@ public final class Rows {
     print(bench, result.median(), "median", params);
   }
 
-  private void print(String bench, double value, String stat, Object... params) {
+  /**
+   * Adds one value.
+   *
+   * @param params names and values in turn
+   */
+  void addValue(String bench, double value, String unit, Object... params) {
     Map<String, Object> map = new TreeMap<>();
     for (int i = 0; i < params.length; i += 2) {
       map.put((String) params[i], params[i + 1]);
     }
-    map.put("stat", stat);
-    Row row = new Row(bench, map, Math.round(value * 1000) / 1000.0, "us");
+    print(new Row(bench, map, Math.round(value * 1000) / 1000.0, unit));
+  }
+
+  private void print(String bench, double value, String stat, Object... params) {
+    Object[] more = java.util.Arrays.copyOf(params, params.length + 2);
+    more[params.length] = "stat";
+    more[params.length + 1] = stat;
+    addValue(bench, value, "us", more);
+  }
+
+  private void print(Row row) {
     all.add(row);
     if (out == null) {
       return;
