@@ -19,7 +19,7 @@ public final class CudaFills {
       return;
     }
     int device = t.device().index();
-    KernelModule module = KernelModule.of("fill.cu", "T=" + CudaTypes.of(t.dtype()));
+    KernelModule module = KernelModule.of("fill.cu", "TYPE=" + CudaTypes.of(t.dtype()));
     Geometry g = Geometry.of(t.shape(), t);
     Launch launch = Launch.on(device).int64(t.dataAddress()).int64(g.numel);
     if (t.dtype().isFloatingPoint()) {
@@ -37,6 +37,31 @@ public final class CudaFills {
     g.addStrides(launch, 0);
     launch.run(
         module.kernel(g.isDense(0) ? "fill_dense" : "fill_strided"),
+        Grids.blocks(device, g.numel, THREADS),
+        THREADS);
+  }
+
+  /** Sets a vector to start, start + step, ...; exact in integers. */
+  public static void arange(StridedTensor t, Number start, Number step) {
+    if (t.numel() == 0) {
+      return;
+    }
+    int device = t.device().index();
+    Geometry g = Geometry.of(t.shape(), t);
+    Launch launch =
+        Launch.on(device)
+            .int64(t.dataAddress())
+            .int64(g.numel)
+            .float64(start.doubleValue())
+            .float64(step.doubleValue())
+            .int64(start.longValue())
+            .int64(step.longValue())
+            .int32(g.ndim)
+            .align(8);
+    g.addSizes(launch);
+    g.addStrides(launch, 0);
+    launch.run(
+        KernelModule.of("fill.cu", "TYPE=" + CudaTypes.of(t.dtype())).kernel("arange"),
         Grids.blocks(device, g.numel, THREADS),
         THREADS);
   }
