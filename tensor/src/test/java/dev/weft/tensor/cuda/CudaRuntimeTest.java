@@ -10,7 +10,6 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.Tensors;
 import dev.weft.tensor.memory.OutOfNativeMemoryError;
-import dev.weft.tensor.op.Creation;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -40,6 +39,12 @@ class CudaRuntimeTest {
 
   private static void spin(long microseconds) {
     Launch.on(0).int64(microseconds * 1000).run(SPIN, 1, 1);
+  }
+
+  private static StridedTensor filled(Number value, DType dtype, long... shape) {
+    StridedTensor t = Tensors.empty(dtype, GPU, shape);
+    CudaFills.fill(t, value);
+    return t;
   }
 
   private static float[] ramp(int n) {
@@ -103,7 +108,7 @@ class CudaRuntimeTest {
   @Test
   void fillsEveryDtype() {
     for (DType d : DType.values()) {
-      StridedTensor t = Creation.full(3, d, GPU, 1025);
+      StridedTensor t = filled(3, d, 1025);
       assertThat(t.toDoubleArray()).as("%s", d).containsOnly(d == DType.BOOL ? 1 : 3);
     }
   }
@@ -216,9 +221,7 @@ class CudaRuntimeTest {
         .hasMessageContaining("cuda:0")
         .hasMessageContaining("allocated in")
         .hasMessageContaining("driver reports");
-    assertThat(Creation.full(1, DType.FLOAT32, GPU, 4).toFloatArray())
-        .as("the device goes on")
-        .containsOnly(1);
+    assertThat(filled(1, DType.FLOAT32, 4).toFloatArray()).as("the device goes on").containsOnly(1);
   }
 
   @Test
@@ -238,7 +241,7 @@ class CudaRuntimeTest {
   void pinnedMemoryIsRecognised() {
     StridedTensor pinned = PinnedMemory.empty(DType.FLOAT32, 1000);
     assertThat(PinnedMemory.isPinned(pinned)).isTrue();
-    CudaCopies.copy(Creation.full(2, DType.FLOAT32, GPU, 1000), pinned);
+    CudaCopies.copy(filled(2, DType.FLOAT32, 1000), pinned);
     assertThat(pinned.toFloatArray()).containsOnly(2);
     assertThat(pinned.to(GPU).toFloatArray()).containsOnly(2);
   }
