@@ -149,6 +149,7 @@ public final class CudaElementwise {
       int uniform,
       Attrs attrs) {
     int device = out.device().index();
+    gates(in);
     Launch launch = Launch.on(device);
     boolean vector = addresses(launch, v, in, out, uniform);
     launch.int64(n).int32(uniform);
@@ -156,6 +157,13 @@ public final class CudaElementwise {
     long items = vector ? (n + v.width - 1) / v.width : n;
     launch.run(
         vector ? v.denseVector : v.denseSingle, Grids.blocks(device, items, THREADS), THREADS);
+  }
+
+  /** Lets pending data arrive first: what that takes may launch kernels of its own. */
+  private static void gates(StridedTensor[] in) {
+    for (StridedTensor t : in) {
+      long unused = t.dataAddress();
+    }
   }
 
   /** Adds the four addresses; true where all allow vectors. */
@@ -215,6 +223,7 @@ public final class CudaElementwise {
         vector &= g.strides[i][d] % v.width == 0;
       }
     }
+    gates(in);
     Launch launch = Launch.on(device);
     vector &= addresses(launch, v, in, out, uniform);
     long n = g.numel;
