@@ -6,6 +6,24 @@ import dev.weft.tensor.StridedTensor;
 /** Running sums, and the gradient of products. Any thread. */
 public final class CudaScans {
   private static final int THREADS = 256;
+  private static final int ROWS = 0;
+  private static final int COLUMNS = 1;
+  private static final KernelTable SCANS =
+      new KernelTable(
+          "scan.cu",
+          (in, out) ->
+              new String[] {
+                "IN=" + CudaTypes.of(in),
+                "OUT=" + CudaTypes.of(out),
+                "ACC=" + CudaTypes.accumulator(out)
+              },
+          "scan_rows",
+          "scan_columns");
+  private static final KernelTable PRODUCTS =
+      new KernelTable(
+          "prod_backward.cu",
+          (a, b) -> new String[] {"TYPE=" + CudaTypes.of(a), "ACC=" + CudaTypes.accumulator(a)},
+          "prod_backward");
 
   private CudaScans() {}
 
@@ -41,12 +59,6 @@ public final class CudaScans {
     long outStride = out.ndim() == 0 ? 1 : out.strides()[dim];
     Geometry from = others(in, dim);
     Geometry to = others(out, dim);
-    KernelModule module =
-        KernelModule.of(
-            "scan.cu",
-            "IN=" + CudaTypes.of(in.dtype()),
-            "OUT=" + CudaTypes.of(out.dtype()),
-            "ACC=" + CudaTypes.accumulator(out.dtype()));
     long rows = from.numel;
     boolean columns = n <= 16 || (from.ndim > 0 && from.strides[0][0] < stride && rows >= THREADS);
     long source = in.dataAddress();
@@ -58,9 +70,9 @@ public final class CudaScans {
     addRows(launch, from);
     addRows(launch, to);
     if (columns) {
-      launch.run(module.kernel("scan_columns"), (rows + THREADS - 1) / THREADS, THREADS);
+      launch.run(SCANS.get(COLUMNS, in.dtype(), out.dtype()), (rows + THREADS - 1) / THREADS, THREADS);
     } else {
-      launch.run(module.kernel("scan_rows"), rows, THREADS);
+      launch.run(SCANS.get(ROWS, in.dtype(), out.dtype()), rows, THREADS);
     }
   }
 
@@ -78,11 +90,6 @@ public final class CudaScans {
     Geometry elements = pick(in, out, reduced, dims.length, true);
     Geometry gs = Geometry.of(g.shape(), g);
     boolean wide = in.dtype() == DType.FLOAT64;
-    KernelModule module =
-        KernelModule.of(
-            "prod_backward.cu",
-            "TYPE=" + CudaTypes.of(in.dtype()),
-            "ACC=" + CudaTypes.accumulator(in.dtype()));
     try (CudaTemporaries temporaries = new CudaTemporaries()) {
       StridedTensor same = g.dtype() == in.dtype() ? g : temporaries.packed(g, in.dtype());
       if (same != g) {
@@ -116,7 +123,7 @@ public final class CudaScans {
       elements.addStrides(launch, 0);
       elements.addStrides(launch, 1);
       launch.run(
-          module.kernel("prod_backward"), (kept.numel + THREADS - 1) / THREADS, THREADS);
+          PRODUCTS.get(0, in.dtype(), in.dtype()), (kept.numel + THREADS - 1) / THREADS, THREADS);
     }
   }
 
