@@ -59,16 +59,18 @@ public abstract class Optimizer {
   /** Changes all parameters that have a gradient. */
   public final void step() {
     steps++;
-    Autograd.noGrad(
-        () -> {
-          for (int i = 0; i < parameters.size(); i++) {
-            Tensor p = parameters.get(i);
-            Tensor g = p.grad();
-            if (g != null) {
-              update(i, p, g);
-            }
-          }
-        });
+    Autograd.noGrad(this::updateAll);
+  }
+
+  /** Changes all parameters that have a gradient, one after the other unless there is better. */
+  void updateAll() {
+    for (int i = 0; i < parameters.size(); i++) {
+      Tensor p = parameters.get(i);
+      Tensor g = p.grad();
+      if (g != null) {
+        update(i, p, g);
+      }
+    }
   }
 
   /** Clears the gradients. */

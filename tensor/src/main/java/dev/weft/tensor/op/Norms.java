@@ -4,6 +4,7 @@ import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.NormKernels;
+import dev.weft.tensor.cuda.CudaNorms;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -62,6 +63,10 @@ public final class Norms {
               (in, a) -> TensorSpec.one(in[1].shape(), in[1].dtype()),
               (in, out, a) ->
                   NormKernels.rmsBackward(in[0], in[1], at(in, 2), out[0], size(a), eps(in[1], a)))
+          .cuda(
+              (in, out, a) ->
+                  CudaNorms.backward(
+                      false, in[0], in[1], at(in, 2), out[0], size(a), eps(in[1], a)))
           .notDifferentiable();
 
   private static final Op RMS_NORM_WEIGHT_BACKWARD =
@@ -70,6 +75,9 @@ public final class Norms {
               (in, a) -> TensorSpec.one(a.longsAt(0), in[1].dtype()),
               (in, out, a) ->
                   NormKernels.rmsWeightBackward(in[0], in[1], out[0], size(a), eps(in[1], a)))
+          .cuda(
+              (in, out, a) ->
+                  CudaNorms.weightBackward(false, in[0], in[1], out[0], size(a), eps(in[1], a)))
           .notDifferentiable();
 
   private static final Op RMS_NORM =
@@ -80,6 +88,9 @@ public final class Norms {
                 return TensorSpec.one(in[0].shape(), in[0].dtype());
               },
               (in, out, a) -> NormKernels.rms(in[0], at(in, 1), out[0], size(a), eps(in[0], a)))
+          .cuda(
+              (in, out, a) ->
+                  CudaNorms.forward(false, in[0], at(in, 1), null, out[0], size(a), eps(in[0], a)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.of(
@@ -105,6 +116,9 @@ public final class Norms {
               (in, out, a) ->
                   NormKernels.layerBackward(
                       in[0], in[1], at(in, 2), out[0], size(a), a.doubleAt(1)))
+          .cuda(
+              (in, out, a) ->
+                  CudaNorms.backward(true, in[0], in[1], at(in, 2), out[0], size(a), a.doubleAt(1)))
           .notDifferentiable();
 
   private static final Op LAYER_NORM_WEIGHT_BACKWARD =
@@ -113,6 +127,9 @@ public final class Norms {
               (in, a) -> TensorSpec.one(a.longsAt(0), in[1].dtype()),
               (in, out, a) ->
                   NormKernels.layerWeightBackward(in[0], in[1], out[0], size(a), a.doubleAt(1)))
+          .cuda(
+              (in, out, a) ->
+                  CudaNorms.weightBackward(true, in[0], in[1], out[0], size(a), a.doubleAt(1)))
           .notDifferentiable();
 
   private static final Op LAYER_NORM =
@@ -124,6 +141,10 @@ public final class Norms {
               },
               (in, out, a) ->
                   NormKernels.layer(in[0], at(in, 1), at(in, 2), out[0], size(a), a.doubleAt(1)))
+          .cuda(
+              (in, out, a) ->
+                  CudaNorms.forward(
+                      true, in[0], at(in, 1), at(in, 2), out[0], size(a), a.doubleAt(1)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.of(
