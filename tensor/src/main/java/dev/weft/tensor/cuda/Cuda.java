@@ -93,8 +93,8 @@ public final class Cuda {
     }
 
     private static String linkReason(String message) {
-      if (message.contains("libcuda.so")) {
-        return "there is no NVIDIA driver on this machine (libcuda.so.1 cannot be loaded)";
+      if (message.contains("libcuda.so") || CudaLibraries.find("libcuda.so.1") == null) {
+        return "there is no NVIDIA driver on this machine (libcuda.so.1 was not found)";
       }
       CudaLibraries.Found cudart = CudaLibraries.load("libcudart.so.13");
       if (cudart.problem() != null) {
