@@ -86,9 +86,9 @@ public interface Backend extends AutoCloseable {
   Work receive(StridedTensor tensor, int source, int tag, CollectiveOptions options);
 
   /**
-   * From now on, asynchronous operations of this thread may be put off until {@link #endCoalescing},
-   * to be launched together; their works must not be awaited before. Where it does nothing, they
-   * are launched one by one.
+   * From now on, asynchronous operations of this thread may be put off until {@link
+   * #endCoalescing}, to be launched together; their works must not be awaited before. Where it does
+   * nothing, they are launched one by one.
    */
   default void startCoalescing() {}
 

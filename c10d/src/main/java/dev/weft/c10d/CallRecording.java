@@ -56,8 +56,7 @@ record CallRecording(
     return log.message(kind.recorded(), other, outputs.isEmpty() ? inputs : outputs, timeout);
   }
 
-  private static void ended(
-      ProcessGroup group, RecordedCall call, @Nullable Throwable failure) {
+  private static void ended(ProcessGroup group, RecordedCall call, @Nullable Throwable failure) {
     if (failure == null) {
       call.complete();
     } else {

@@ -119,8 +119,7 @@ final class Coalesced {
     return coalesced(backends, () -> post(ops, posting, works));
   }
 
-  private static List<Work> post(
-      List<P2POp> ops, CollectiveOptions posting, List<Work> works) {
+  private static List<Work> post(List<P2POp> ops, CollectiveOptions posting, List<Work> works) {
     for (P2POp op : ops) {
       works.add(
           op.kind() == P2POp.Kind.ISEND

@@ -76,7 +76,7 @@ final class GroupTable {
       @Nullable BackendOptions options) {
     int rank = members.indexOf(context.rank());
     Membership membership = new Membership(context, name, description, members, rank, timeout);
-    GroupContext group = 
+    GroupContext group =
         new GroupContext(context, name, description, members, rank, timeout, options);
     ProcessGroup made = new ProcessGroup(membership, new GroupBackends(group, backends));
     live.add(made);

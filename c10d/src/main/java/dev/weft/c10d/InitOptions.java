@@ -31,7 +31,8 @@ public record InitOptions(
     @Nullable Device deviceId) {
   /** What the environment says. */
   public static final InitOptions DEFAULT =
-      new InitOptions(null, null, -1, -1, "host", Distributed.DEFAULT_TIMEOUT, System.getenv(), null);
+      new InitOptions(
+          null, null, -1, -1, "host", Distributed.DEFAULT_TIMEOUT, System.getenv(), null);
 
   /** Checks the timeout, and copies the variables. */
   public InitOptions {
@@ -52,27 +53,32 @@ public record InitOptions(
 
   /** The same with a store, a rank and a world size. */
   public InitOptions withStore(Store store, int rank, int worldSize) {
-    return new InitOptions(initMethod, store, rank, worldSize, backend, timeout, environment, deviceId);
+    return new InitOptions(
+        initMethod, store, rank, worldSize, backend, timeout, environment, deviceId);
   }
 
   /** The same with a rank and a world size. */
   public InitOptions withRank(int rank, int worldSize) {
-    return new InitOptions(initMethod, store, rank, worldSize, backend, timeout, environment, deviceId);
+    return new InitOptions(
+        initMethod, store, rank, worldSize, backend, timeout, environment, deviceId);
   }
 
   /** The same with a backend. */
   public InitOptions withBackend(String backend) {
-    return new InitOptions(initMethod, store, rank, worldSize, backend, timeout, environment, deviceId);
+    return new InitOptions(
+        initMethod, store, rank, worldSize, backend, timeout, environment, deviceId);
   }
 
   /** The same with a timeout. */
   public InitOptions withTimeout(Duration timeout) {
-    return new InitOptions(initMethod, store, rank, worldSize, backend, timeout, environment, deviceId);
+    return new InitOptions(
+        initMethod, store, rank, worldSize, backend, timeout, environment, deviceId);
   }
 
   /** The same with other environment variables than the process's. */
   public InitOptions withEnvironment(Map<String, String> environment) {
-    return new InitOptions(initMethod, store, rank, worldSize, backend, timeout, environment, deviceId);
+    return new InitOptions(
+        initMethod, store, rank, worldSize, backend, timeout, environment, deviceId);
   }
 
   /** The same bound to a CUDA device. */

@@ -15,10 +15,10 @@ import org.bytedeco.cuda.cudart.CUstream_st;
 /**
  * Many sends and receives of one rank, given to NCCL in groups of bounded size. Used by one thread.
  *
- * <p>NCCL plans a large group by itself, and the plans of two ranks can differ then. So the order is
- * made here: the k-th message from rank a to rank b belongs to round k * n + (b - a) mod n, which
- * both sides compute alike, and so many rounds make a group. A rank has at most one send and one
- * receive in a round.
+ * <p>NCCL plans a large group by itself, and the plans of two ranks can differ then. So the order
+ * is made here: the k-th message from rank a to rank b belongs to round k * n + (b - a) mod n,
+ * which both sides compute alike, and so many rounds make a group. A rank has at most one send and
+ * one receive in a round.
  */
 final class Exchange implements NcclCommunicator.Body {
   /** Rounds in a group. */

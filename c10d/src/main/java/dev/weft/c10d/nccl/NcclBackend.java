@@ -34,10 +34,10 @@ import org.jspecify.annotations.Nullable;
 /**
  * The NCCL backend of one group on one rank. Thread-safe.
  *
- * <p>A synchronous operation runs on the current stream of its tensors' device, and the call returns
- * when it has been launched: what the stream is given later comes after. An asynchronous one runs on
- * the communicator's own stream, behind what the current stream had been given. Messages have no
- * tags: those of a pair are matched in order.
+ * <p>A synchronous operation runs on the current stream of its tensors' device, and the call
+ * returns when it has been launched: what the stream is given later comes after. An asynchronous
+ * one runs on the communicator's own stream, behind what the current stream had been given.
+ * Messages have no tags: those of a pair are matched in order.
  */
 final class NcclBackend implements Backend {
   private static final List<StridedTensor> NONE = List.of();
@@ -242,8 +242,7 @@ final class NcclBackend implements Backend {
     StridedTensor flat =
         staging.block(input.dtype(), input.device(), Sizes.times(n, outputs.get(0).shape()));
     for (int r = 0; r < n; r++) {
-      staging.afterwards(
-          Regions.block(flat, outputs.get(r).shape(), r), outputs.get(r));
+      staging.afterwards(Regions.block(flat, outputs.get(r).shape(), r), outputs.get(r));
     }
     return submit(
         "all_gather",
@@ -360,8 +359,7 @@ final class NcclBackend implements Backend {
           NcclTypes.movedCount(in.dtype(), in.numel()),
           dtype);
       StridedTensor out = outputs.get(r);
-      exchange.receive(
-          r, staging.out(out), NcclTypes.movedCount(out.dtype(), out.numel()), dtype);
+      exchange.receive(r, staging.out(out), NcclTypes.movedCount(out.dtype(), out.numel()), dtype);
     }
     return submit("all_to_all", outputs, inputs, options, staging, exchange);
   }
@@ -374,8 +372,7 @@ final class NcclBackend implements Backend {
       long[] inputSplits,
       CollectiveOptions options) {
     Staging staging = new Staging();
-    long from =
-        output.storage() == input.storage() ? staging.copy(input) : staging.in(input);
+    long from = output.storage() == input.storage() ? staging.copy(input) : staging.in(input);
     long to = staging.out(output);
     long row = Sizes.rowBytes(input);
     Exchange exchange = new Exchange("all_to_all_single", rank(), size());
@@ -385,8 +382,7 @@ final class NcclBackend implements Backend {
       from += inputSplits[r] * row;
       to += outputSplits[r] * row;
     }
-    return submit(
-        "all_to_all_single", List.of(output), List.of(input), options, staging, exchange);
+    return submit("all_to_all_single", List.of(output), List.of(input), options, staging, exchange);
   }
 
   @Override
@@ -400,8 +396,7 @@ final class NcclBackend implements Backend {
       return allToAllSingle(output, input, outputSplits, inputSplits, options);
     }
     Staging staging = new Staging();
-    long from =
-        output.storage() == input.storage() ? staging.copy(input) : staging.in(input);
+    long from = output.storage() == input.storage() ? staging.copy(input) : staging.in(input);
     long to = staging.out(output);
     int dtype = NcclTypes.moved(input.dtype());
     long count = NcclTypes.movedCount(input.dtype(), input.numel()) / size();
@@ -464,10 +459,7 @@ final class NcclBackend implements Backend {
       }
     }
     exchange.receive(
-        root,
-        staging.out(output),
-        NcclTypes.movedCount(output.dtype(), output.numel()),
-        dtype);
+        root, staging.out(output), NcclTypes.movedCount(output.dtype(), output.numel()), dtype);
     return submit(
         "scatter", List.of(output), inputs == null ? NONE : inputs, options, staging, exchange);
   }
@@ -544,13 +536,7 @@ final class NcclBackend implements Backend {
     List<StridedTensor> one = List.of(t);
     NcclWork work =
         new NcclWork(
-            this,
-            name,
-            pair.nextNumber(send),
-            send ? NONE : one,
-            peer,
-            false,
-            timeoutOf(options));
+            this, name, pair.nextNumber(send), send ? NONE : one, peer, false, timeoutOf(options));
     int device = t.device().index();
     boolean async = options.async();
     keep(work, device, async, one, NONE, staging);
@@ -558,14 +544,11 @@ final class NcclBackend implements Backend {
     if (b != null) {
       Exchange messages = b.add(work);
       Exchange unused =
-          send
-              ? messages.send(peer, at, count, dtype)
-              : messages.receive(peer, at, count, dtype);
+          send ? messages.send(peer, at, count, dtype) : messages.receive(peer, at, count, dtype);
       b.staging.takeOver(staging);
       return work;
     }
-    PairChannel.Message m =
-        new PairChannel.Message(send, work, device, at, count, dtype, staging);
+    PairChannel.Message m = new PairChannel.Message(send, work, device, at, count, dtype, staging);
     if (async) {
       pair.post(m);
     } else {

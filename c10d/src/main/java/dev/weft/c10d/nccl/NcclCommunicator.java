@@ -159,8 +159,7 @@ final class NcclCommunicator {
         code = awaitReady(child, state, deadline);
       }
       if (code != ncclSuccess) {
-        NcclException failed =
-            NcclLibrary.failure(call, code, child == null ? parent : child);
+        NcclException failed = NcclLibrary.failure(call, code, child == null ? parent : child);
         abandon(device, child);
         throw failed;
       }

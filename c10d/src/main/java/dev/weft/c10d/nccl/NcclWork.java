@@ -20,10 +20,10 @@ import org.jspecify.annotations.Nullable;
  * An operation that was given to NCCL: an event behind it on its stream says when the device is
  * done. Thread-safe.
  *
- * <p>Awaiting makes the current stream wait and returns; the host waits only in blocking mode, for a
- * barrier, and where a time is given. An asynchronous operation holds its tensors' memory until the
- * device is done, or until the stream that the memory belongs to waits for it: what that stream is
- * given later comes after. A synchronous one ran on the caller's own stream and holds nothing.
+ * <p>Awaiting makes the current stream wait and returns; the host waits only in blocking mode, for
+ * a barrier, and where a time is given. An asynchronous operation holds its tensors' memory until
+ * the device is done, or until the stream that the memory belongs to waits for it: what that stream
+ * is given later comes after. A synchronous one ran on the caller's own stream and holds nothing.
  */
 final class NcclWork implements Work {
   private static final Storage[] NONE = {};

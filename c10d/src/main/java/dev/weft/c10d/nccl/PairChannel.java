@@ -34,7 +34,13 @@ final class PairChannel {
 
   /** One message. */
   record Message(
-      boolean send, NcclWork work, int device, long address, long count, int dtype, Staging staging) {}
+      boolean send,
+      NcclWork work,
+      int device,
+      long address,
+      long count,
+      int dtype,
+      Staging staging) {}
 
   PairChannel(NcclBackend backend, Communicators communicators, int rank, int peer) {
     this.backend = backend;
@@ -72,8 +78,7 @@ final class PairChannel {
       }
       boolean met = m.send() ? hasSent : hasReceived;
       if (!met || draining) {
-        CudaEvent after =
-            new CudaEvent(m.device(), false).record(CudaStream.current(m.device()));
+        CudaEvent after = new CudaEvent(m.device(), false).record(CudaStream.current(m.device()));
         posts.add(new Post(m, after));
         if (!draining) {
           draining = true;

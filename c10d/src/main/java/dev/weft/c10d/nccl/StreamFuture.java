@@ -14,8 +14,9 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The result of an operation that a device may still be busy with: done from the start, it makes the
- * current stream of whoever takes the value, or attaches code to it, wait for the operation first.
+ * The result of an operation that a device may still be busy with: done from the start, it makes
+ * the current stream of whoever takes the value, or attaches code to it, wait for the operation
+ * first.
  */
 final class StreamFuture extends CompletableFuture<List<Tensor>> {
   private final NcclWork work;
