@@ -73,24 +73,33 @@ final class SharedGpu implements AutoCloseable {
   /** Starts ranks that do what {@link NcclRank} knows by this name. */
   static SharedGpu start(int size, String what, Map<String, String> environment)
       throws IOException {
+    return start(size, NcclRank.class, List.of(what), environment);
+  }
+
+  /** Starts ranks with a main class. */
+  static SharedGpu start(
+      int size, Class<?> main, List<String> arguments, Map<String, String> environment)
+      throws IOException {
     SharedGpu world = new SharedGpu();
     int port;
     try (ServerSocket free = new ServerSocket(0)) {
       port = free.getLocalPort();
     }
     for (int r = 0; r < size; r++) {
-      ProcessBuilder builder =
-          new ProcessBuilder(
+      List<String> command = new ArrayList<>();
+      command.addAll(
+          List.of(
               Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-              "-Xmx512m",
+              "-Xmx1g",
               "-Dorg.bytedeco.javacpp.cachedir="
                   + System.getProperty(
                       "org.bytedeco.javacpp.cachedir",
                       Path.of(System.getProperty("user.home"), ".javacpp", "cache").toString()),
               "-cp",
               System.getProperty("java.class.path"),
-              NcclRank.class.getName(),
-              what);
+              main.getName()));
+      command.addAll(arguments);
+      ProcessBuilder builder = new ProcessBuilder(command);
       Map<String, String> env = builder.environment();
       env.put("MASTER_ADDR", "127.0.0.1");
       env.put("MASTER_PORT", String.valueOf(port));
