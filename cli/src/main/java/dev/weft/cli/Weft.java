@@ -34,6 +34,7 @@ public final class Weft {
     commands.addSubcommand(new ConformanceCommand());
     commands.addSubcommand(new DemoCommand());
     commands.addSubcommand(new DoctorCommand());
+    commands.addSubcommand(new BenchCommand());
     commands.setExecutionExceptionHandler(
         (failure, command, parsed) -> {
           if (!(failure instanceof DistributedException)

@@ -1,11 +1,13 @@
 package dev.weft.dtensor;
 
 import dev.weft.c10d.ReduceOp;
+import dev.weft.c10d.Work;
 import dev.weft.mesh.DeviceMesh;
+import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.op.Casts;
-import dev.weft.tensor.op.InPlace;
+import dev.weft.tensor.op.Pointwise;
 import dev.weft.tensor.op.Reductions;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -13,8 +15,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What training needs of the gradients of parameters, some of which are distributed: the one place
- * where a gradient that is still outstanding is settled, and the norm over all of them. Called by
+ * What training needs of the gradients of distributed parameters: the one place where a gradient
+ * that is still outstanding is settled. Their norm is {@link dev.weft.optim.Clipping}'s. Called by
  * the thread that acts for a rank; all ranks of the meshes call alike.
  */
 public final class Gradients {
@@ -36,77 +38,47 @@ public final class Gradients {
     }
   }
 
-  /**
-   * The 2-norm of all gradients together, over all ranks of their meshes; the same on every rank.
-   * Squares are summed in float64, with one all-reduce for each mesh dimension that cuts something.
-   */
-  public static double norm(Iterable<? extends Tensor> parameters) {
+  /** The sum of squares over all ranks; the same on every rank. */
+  static double sumOfSquares(List<Tensor> parameters) {
     settle(parameters);
-    return Autograd.noGrad(() -> Math.sqrt(sumOfSquares(parameters)));
-  }
-
-  private static double sumOfSquares(Iterable<? extends Tensor> parameters) {
     double total = 0;
     // Sums that are complete once reduced over some dimensions of a mesh.
-    Map<DeviceMesh, Map<List<Integer>, Double>> open = new LinkedHashMap<>();
+    Map<DeviceMesh, Map<List<Integer>, Tensor>> open = new LinkedHashMap<>();
     for (Tensor p : parameters) {
-      Tensor g = p.grad();
-      if (g == null) {
-        continue;
-      }
-      if (g instanceof DTensor d) {
-        List<Integer> cut = new ArrayList<>();
-        for (int m = 0; m < d.mesh().ndim(); m++) {
-          if (d.placements().get(m).isShard() && d.mesh().size(m) > 1) {
-            cut.add(m);
-          }
-        }
-        double mine = squares(d.local());
+      if (p.grad() instanceof DTensor g) {
+        Tensor mine = squares(g.local());
+        List<Integer> cut = cutDims(g);
         if (cut.isEmpty()) {
-          total += mine;
+          total += mine.item();
         } else {
-          open.computeIfAbsent(d.mesh(), m -> new LinkedHashMap<>()).merge(cut, mine, Double::sum);
+          open.computeIfAbsent(g.mesh(), m -> new LinkedHashMap<>())
+              .merge(cut, mine, Pointwise::add);
         }
-      } else {
-        total += squares(g);
       }
     }
-    for (Map.Entry<DeviceMesh, Map<List<Integer>, Double>> mesh : open.entrySet()) {
-      for (Map.Entry<List<Integer>, Double> sum : mesh.getValue().entrySet()) {
-        Tensor t = Tensor.of(new double[] {sum.getValue()});
+    for (Map.Entry<DeviceMesh, Map<List<Integer>, Tensor>> mesh : open.entrySet()) {
+      for (Map.Entry<List<Integer>, Tensor> sum : mesh.getValue().entrySet()) {
         for (int m : sum.getKey()) {
-          mesh.getKey().getGroup(m).allReduce(t, ReduceOp.SUM);
+          Work unused = mesh.getKey().getGroup(m).allReduce(sum.getValue(), ReduceOp.SUM);
         }
-        total += t.item();
+        total += sum.getValue().item();
       }
     }
     return total;
   }
 
-  private static double squares(Tensor t) {
-    Tensor wide = Casts.to(t, dev.weft.tensor.DType.FLOAT64);
-    return Reductions.sum(dev.weft.tensor.op.Pointwise.mul(wide, wide)).item();
+  private static List<Integer> cutDims(DTensor t) {
+    List<Integer> cut = new ArrayList<>();
+    for (int m = 0; m < t.mesh().ndim(); m++) {
+      if (t.placements().get(m).isShard() && t.mesh().size(m) > 1) {
+        cut.add(m);
+      }
+    }
+    return cut;
   }
 
-  /**
-   * Scales all gradients by min(1, maxNorm / (norm + 1e-6)), as PyTorch's clip_grad_norm_.
-   *
-   * @return the norm before
-   */
-  public static double clipNorm(Iterable<? extends Tensor> parameters, double maxNorm) {
-    double norm = norm(parameters);
-    float scale = (float) Math.min(1, maxNorm / (norm + 1e-6));
-    if (scale < 1) {
-      Autograd.noGrad(
-          () -> {
-            for (Tensor p : parameters) {
-              Tensor g = p.grad();
-              if (g != null) {
-                Tensor unused = InPlace.mul(g, scale);
-              }
-            }
-          });
-    }
-    return norm;
+  private static Tensor squares(Tensor t) {
+    Tensor wide = Casts.to(t, DType.FLOAT64);
+    return Reductions.sum(Pointwise.mul(wide, wide));
   }
 }

@@ -5,7 +5,6 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Interceptor;
 import java.util.IdentityHashMap;
-import java.util.Map;
 import java.util.Set;
 
 /**
@@ -53,7 +52,7 @@ public final class Autocast implements AutoCloseable {
 
   private final DType low;
   private final Dispatcher.Installed installed;
-  private final Map<Tensor, Tensor> parameters = new IdentityHashMap<>();
+  private final IdentityHashMap<Tensor, Tensor> parameters = new IdentityHashMap<>();
 
   private Autocast(DType low) {
     this.low = low;

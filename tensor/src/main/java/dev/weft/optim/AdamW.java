@@ -2,7 +2,9 @@ package dev.weft.optim;
 
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.op.Updates;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
@@ -86,6 +88,14 @@ public final class AdamW extends Optimizer {
   /** Starts an optimiser of these parameters. */
   public static Builder over(List<Tensor> parameters) {
     return new Builder(parameters);
+  }
+
+  @Override
+  Map<String, @Nullable Tensor[]> slots() {
+    Map<String, @Nullable Tensor[]> slots = new LinkedHashMap<>();
+    slots.put("exp_avg", means);
+    slots.put("exp_avg_sq", squares);
+    return slots;
   }
 
   @Override

@@ -72,6 +72,16 @@ public final class Creation {
 
   /** A CPU vector of start, start + step, ... before end. */
   public static StridedTensor arange(Number start, Number end, Number step, DType dtype) {
+    return (StridedTensor) arange(Tensors.empty(dtype, arangeSize(start, end, step)), start, step);
+  }
+
+  /** Fills a plain vector, of any device, with start, start + step, ... */
+  public static Tensor arange(StridedTensor vector, Number start, Number step) {
+    return Dispatcher.call(ARANGE, Attrs.of(start, step), vector);
+  }
+
+  /** How many of start, start + step, ... come before end. */
+  public static long arangeSize(Number start, Number end, Number step) {
     double s = step.doubleValue();
     if (s == 0 || Double.isNaN(s)) {
       throw Check.bad("arange", "step " + step + "; expected a number other than 0");
@@ -81,8 +91,7 @@ public final class Creation {
       throw Check.bad(
           "arange", "end " + end + " cannot be reached from " + start + " by steps of " + step);
     }
-    StridedTensor t = Tensors.empty(dtype, (long) size);
-    return (StridedTensor) Dispatcher.call(ARANGE, Attrs.of(start, step), t);
+    return (long) size;
   }
 
   /** A CPU matrix with ones on the diagonal. */
