@@ -81,7 +81,7 @@ final class Initialization {
       // Ranks that are missing are found out here, not in the first collective.
       Backend unused = context.world().backends().forControl();
       if (device != null) {
-        Backend eager = context.world().backends().of(device.type());
+        Backend unusedEager = context.world().backends().of(device.type());
       }
     } catch (RuntimeException e) {
       context.close(FAILED_LIMIT);

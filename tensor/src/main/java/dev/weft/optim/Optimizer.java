@@ -91,7 +91,7 @@ public abstract class Optimizer {
    * @throws IllegalArgumentException if a parameter has no name
    */
   public final Map<String, Tensor> state(Map<String, Tensor> names) {
-    Map<Tensor, String> byTensor = new IdentityHashMap<>();
+    IdentityHashMap<Tensor, String> byTensor = new IdentityHashMap<>();
     names.forEach((name, t) -> byTensor.putIfAbsent(t, name));
     Map<String, Tensor> out = new LinkedHashMap<>();
     for (int i = 0; i < parameters.size(); i++) {

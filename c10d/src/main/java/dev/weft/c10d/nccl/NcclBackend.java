@@ -671,7 +671,7 @@ final class NcclBackend implements Backend {
     batch = null;
     try {
       if (!b.works.isEmpty()) {
-        communicators.collective(b.device()).launchAll(b.works, true, b.staging, b);
+        communicators.collective(b.device()).launchAll(b.works, true, null, b.staging, b);
       }
     } catch (RuntimeException | Error e) {
       b.works.forEach(w -> w.fail(e));

@@ -291,12 +291,20 @@ final class NcclCommunicator {
   }
 
   /** Marks several works as launched by one body, which they all end with. */
-  void launchAll(List<NcclWork> works, boolean async, @Nullable Staging staging, Body body) {
+  void launchAll(
+      List<NcclWork> works,
+      boolean async,
+      @Nullable CudaEvent after,
+      @Nullable Staging staging,
+      Body body) {
     NcclWork first = works.get(0);
     try {
-      launch(first, async, null, staging, body);
+      launch(first, async, after, staging, body);
     } catch (RuntimeException | Error e) {
-      works.forEach(w -> w.fail(e));
+      for (NcclWork w : works.subList(1, works.size())) {
+        w.fail(e);
+        add(w);
+      }
       throw e;
     }
     use.lock();

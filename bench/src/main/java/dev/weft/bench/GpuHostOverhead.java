@@ -1,19 +1,17 @@
 package dev.weft.bench;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
+import static dev.weft.dtensor.Placements.partial;
+import static dev.weft.dtensor.Placements.replicate;
+import static dev.weft.dtensor.Placements.shard;
+
 import dev.weft.c10d.CollectiveOptions;
 import dev.weft.c10d.InitOptions;
 import dev.weft.c10d.ProcessGroup;
 import dev.weft.c10d.ReduceOp;
-import dev.weft.c10d.Work;
 import dev.weft.c10d.World;
 import dev.weft.c10d.nccl.Nccl;
 import dev.weft.dtensor.DTensor;
-import dev.weft.dtensor.Partial;
 import dev.weft.dtensor.Placement;
-import dev.weft.dtensor.Replicate;
-import dev.weft.dtensor.Shard;
 import dev.weft.funcol.FunctionalCollectives;
 import dev.weft.mesh.DeviceMesh;
 import dev.weft.tensor.Device;
@@ -25,8 +23,6 @@ import dev.weft.tensor.cuda.CudaEvent;
 import dev.weft.tensor.cuda.CudaStream;
 import dev.weft.tensor.op.InPlace;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
-import java.util.Map;
 
 /**
  * Host time of collectives and of small operations on one GPU with NCCL, world size 1.
@@ -35,8 +31,9 @@ import java.util.Map;
  * of some has returned, and {@code total}, until the device is idle. One thread.
  */
 public final class GpuHostOverhead {
-  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final int WARM_UP = 25;
 
+  private final Rows rows = new Rows(System.out);
   private final Device device;
   private final int calls;
   private final int rounds;
@@ -48,7 +45,7 @@ public final class GpuHostOverhead {
   }
 
   /** Arguments: {@code --cpu} for a dry run, {@code --calls N}, {@code --rounds N}. */
-  public static void main(String[] args) throws JsonProcessingException {
+  public static void main(String[] args) {
     int calls = 200;
     int rounds = 15;
     boolean cpu = false;
@@ -64,11 +61,11 @@ public final class GpuHostOverhead {
     InitOptions options = InitOptions.DEFAULT.withBackend(cpu ? "host" : "nccl");
     try (World world =
         dev.weft.c10d.Distributed.init(cpu ? options : options.withDeviceId(device))) {
-      Map<String, Object> info = new LinkedHashMap<>();
-      info.put("java", System.getProperty("java.version"));
-      info.put("device", cpu ? "cpu" : Cuda.properties(0).name());
-      info.put("nccl", Nccl.version());
-      System.out.println(JSON.writeValueAsString(Map.of("info", info)));
+      System.out.println(
+          "java "
+              + System.getProperty("java.version")
+              + ", device "
+              + (cpu ? "cpu" : Cuda.properties(0).name() + ", NCCL " + Nccl.version()));
       new GpuHostOverhead(device, calls, rounds).run(world.group());
     }
   }
@@ -136,28 +133,28 @@ public final class GpuHostOverhead {
         "shape",
         "64x64");
     DeviceMesh mesh = DeviceMesh.initDeviceMesh(device.type(), 1);
-    DTensor r = local(mesh, new Replicate());
-    DTensor s = local(mesh, new Shard(0));
-    DTensor partial = local(mesh, Partial.SUM);
+    DTensor r = local(mesh, replicate());
+    DTensor s = local(mesh, shard(0));
+    DTensor p0 = local(mesh, partial());
     guard("dtensor_add", () -> s.add(s), "shape", "64x64", "placements", "S0,S0");
     guard("dtensor_matmul", () -> s.matmul(r), "shape", "64x64", "placements", "S0,R");
     guard(
         "dtensor_redistribute",
-        () -> s.redistribute(new Replicate()),
+        () -> s.redistribute(replicate()),
         "shape",
         "64x64",
         "placements",
         "S0->R");
     guard(
         "dtensor_redistribute",
-        () -> r.redistribute(new Shard(0)),
+        () -> r.redistribute(shard(0)),
         "shape",
         "64x64",
         "placements",
         "R->S0");
     guard(
         "dtensor_redistribute",
-        () -> partial.redistribute(new Replicate()),
+        () -> p0.redistribute(replicate()),
         "shape",
         "64x64",
         "placements",
@@ -178,82 +175,56 @@ public final class GpuHostOverhead {
     return Tensor.of(values, n).to(device);
   }
 
-  private void guard(String bench, Runnable body, Object... parameters) {
-    Map<String, Object> params = new LinkedHashMap<>();
-    for (int i = 0; i < parameters.length; i += 2) {
-      params.put((String) parameters[i], parameters[i + 1]);
-    }
+  private void guard(String bench, Runnable body, Object... params) {
     try {
-      row(bench, params, body);
+      row("gpu_host/" + bench, body, params);
     } catch (RuntimeException | Error e) {
-      print(bench, params, Map.of("error", String.valueOf(e)));
+      System.out.println("gpu_host/" + bench + " " + Arrays.toString(params) + " failed: " + e);
     }
   }
 
-  private void row(String bench, Map<String, Object> params, Runnable body) {
+  private void row(String bench, Runnable body, Object... params) {
     // The compiler has to see it often enough first.
-    for (int i = 0; i < 25; i++) {
-      repeat(body);
-      synchronize();
+    for (int i = 0; i < WARM_UP; i++) {
+      double unused = round(body)[0];
     }
     double[] enqueue = new double[rounds];
     double[] total = new double[rounds];
     for (int i = 0; i < rounds; i++) {
-      synchronize();
-      long start = System.nanoTime();
-      try (TensorScope scope = TensorScope.open()) {
-        for (int c = 0; c < calls; c++) {
-          body.run();
-        }
-        enqueue[i] = (System.nanoTime() - start) / 1e3 / calls;
-      }
-      synchronize();
-      total[i] = (System.nanoTime() - start) / 1e3 / calls;
+      double[] micros = round(body);
+      enqueue[i] = micros[0];
+      total[i] = micros[1];
     }
-    print(bench, params, "enqueue", enqueue);
-    print(bench, params, "total", total);
+    rows.add(bench, Timing.Result.of(enqueue), with(params, "enqueue"));
+    rows.add(bench, Timing.Result.of(total), with(params, "total"));
   }
 
-  private void repeat(Runnable body) {
+  private static Object[] with(Object[] params, String what) {
+    Object[] more = Arrays.copyOf(params, params.length + 2);
+    more[params.length] = "what";
+    more[params.length + 1] = what;
+    return more;
+  }
+
+  /** Microseconds a call until the last one has returned, and until the device is idle. */
+  private double[] round(Runnable body) {
+    synchronize();
+    double[] micros = new double[2];
+    long start = System.nanoTime();
     try (TensorScope scope = TensorScope.open()) {
       for (int c = 0; c < calls; c++) {
         body.run();
       }
+      micros[0] = (System.nanoTime() - start) / 1e3 / calls;
     }
+    synchronize();
+    micros[1] = (System.nanoTime() - start) / 1e3 / calls;
+    return micros;
   }
 
   private void synchronize() {
     if (device.isCuda()) {
       Cuda.synchronize(0);
-    }
-  }
-
-  private static void print(
-      String bench, Map<String, Object> params, String what, double[] values) {
-    double[] sorted = values.clone();
-    Arrays.sort(sorted);
-    for (String stat : new String[] {"best", "median"}) {
-      double value = stat.equals("best") ? sorted[0] : sorted[sorted.length / 2];
-      Map<String, Object> all = new LinkedHashMap<>(params);
-      all.put("what", what);
-      all.put("stat", stat);
-      Map<String, Object> rest = new LinkedHashMap<>();
-      rest.put("value", Math.round(value * 1e3) / 1e3);
-      rest.put("unit", "us");
-      print(bench, all, rest);
-    }
-  }
-
-  private static void print(String bench, Map<String, Object> params, Map<String, Object> rest) {
-    Map<String, Object> line = new LinkedHashMap<>();
-    line.put("bench", "gpu_host/" + bench);
-    line.put("impl", "weft");
-    line.put("params", params);
-    line.putAll(rest);
-    try {
-      System.out.println(JSON.writeValueAsString(line));
-    } catch (JsonProcessingException e) {
-      throw new IllegalStateException(e);
     }
   }
 }
