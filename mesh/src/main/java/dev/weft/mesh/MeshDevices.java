@@ -14,10 +14,13 @@ final class MeshDevices {
 
   /**
    * Makes this rank's device the current one, and, where ranks are bound to devices and the mesh
-   * holds all of them, splits the world's communicator along each dimension.
+   * holds all of them, splits the world's communicator along each dimension. Without a GPU the mesh
+   * is one of ranks alone, as the fake backend's.
    */
   static void prepare(MeshRoot root) {
-    Cuda.require();
+    if (!Cuda.isAvailable()) {
+      return;
+    }
     choose();
     ProcessGroup world = Distributed.world();
     if (RankContext.current().boundDevice() == null || !root.isWorld()) {

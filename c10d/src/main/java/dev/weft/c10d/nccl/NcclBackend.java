@@ -28,7 +28,10 @@ import dev.weft.tensor.cuda.CudaStorage;
 import dev.weft.tensor.cuda.CudaStream;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import org.bytedeco.cuda.global.nccl;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -42,7 +45,8 @@ import org.jspecify.annotations.Nullable;
 final class NcclBackend implements Backend {
   private static final List<StridedTensor> NONE = List.of();
   private static final Duration DEFAULT_TIMEOUT = Duration.ofMinutes(10);
-  private static final int BYTE = org.bytedeco.cuda.global.nccl.ncclUint8;
+  private static final long NEWS_NANOS = 3_000_000_000L;
+  private static final int BYTE = nccl.ncclUint8;
 
   private final GroupContext group;
   private final NcclOptions options;
@@ -51,6 +55,7 @@ final class NcclBackend implements Backend {
   private final PeerWatch peers;
   private final AtomicLong sequence = new AtomicLong();
   private volatile @Nullable Throwable failure;
+  private final AtomicBoolean errorSeen = new AtomicBoolean();
   private volatile boolean closed;
   private volatile @Nullable Batch batch;
   private volatile @Nullable StridedTensor barrierFlag;
@@ -489,7 +494,7 @@ final class NcclBackend implements Backend {
                     c.target(at),
                     1,
                     dtype,
-                    org.bytedeco.cuda.global.nccl.ncclSum,
+                    nccl.ncclSum,
                     c.handle(),
                     stream));
     if (!options.async()) {
@@ -740,19 +745,48 @@ final class NcclBackend implements Backend {
     actOn(late);
   }
 
-  /** NCCL reports an error that no call returned. */
+  /** NCCL reports an error that no call returned; once. */
   void asyncError(NcclException error) {
-    if (failure == null) {
-      failure = error;
+    if (errorSeen.compareAndSet(false, true)) {
+      onThread(
+          () -> {
+            RuntimeException cause = blame("a collective", error);
+            if (failure == null) {
+              failure = cause;
+            }
+            communicators.markFailed(cause);
+            group.rankContext().operationFailed(cause);
+          });
     }
-    communicators.markFailed(error);
-    actOn(error);
   }
 
-  /** As the error handling mode says; on a thread of its own, since others are told. */
+  /**
+   * What is behind an error of NCCL. A peer that died closes its sockets, which NCCL may report
+   * before the news of the death is here: that is waited for, a while.
+   */
+  RuntimeException blame(String operation, NcclException error) {
+    if (error.code() != nccl.ncclRemoteError && error.code() != nccl.ncclSystemError) {
+      return error;
+    }
+    long end = System.nanoTime() + NEWS_NANOS;
+    while (System.nanoTime() < end) {
+      Throwable f = failure;
+      if (f instanceof PeerFailedException) {
+        return unusable(operation, f);
+      }
+      LockSupport.parkNanos(this, 1_000_000);
+    }
+    return error;
+  }
+
+  /** As the error handling mode says. */
   private void actOn(Throwable cause) {
-    Thread thread =
-        new Thread(() -> group.rankContext().operationFailed(cause), "weft-nccl-failure");
+    onThread(() -> group.rankContext().operationFailed(cause));
+  }
+
+  /** Others are told, which takes its time. */
+  private static void onThread(Runnable body) {
+    Thread thread = new Thread(body, "weft-nccl-failure");
     thread.setDaemon(true);
     thread.start();
   }

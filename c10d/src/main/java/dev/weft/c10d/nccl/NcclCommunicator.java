@@ -414,7 +414,7 @@ final class NcclCommunicator {
       now = state(handle, asyncState);
     }
     if (now != ncclSuccess) {
-      NcclException failed = NcclLibrary.failure(what, now, handle);
+      RuntimeException failed = backend.blame(what, NcclLibrary.failure(what, now, handle));
       backend.failed(failed);
       throw failed;
     }

@@ -16,9 +16,9 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.cuda.Cuda;
 import dev.weft.tensor.cuda.CudaEvent;
+import dev.weft.tensor.cuda.CudaFills;
 import dev.weft.tensor.cuda.CudaSleep;
 import dev.weft.tensor.cuda.CudaStream;
-import dev.weft.tensor.op.InPlace;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -163,7 +163,7 @@ public final class WorkSemantics {
   }
 
   private Sample sample(ProcessGroup g, String mode, StridedTensor x, CudaStream free) {
-    InPlace.fill(x, rank + 1);
+    CudaFills.fill(x, rank + 1);
     Cuda.synchronize(0);
     long begin = System.nanoTime();
     CudaSleep.cycles(0, cycles);
