@@ -213,6 +213,7 @@ final class CollectivesRunner implements CaseRunner {
         Work work = group.allReduce(in.get(0), reduceOp(params), CollectiveOptions.async(async));
         work.await();
         work.await(); // a finished one can be awaited again
+        awaitDevice(work, in.get(0));
         Json.require(work.isCompleted() && work.isSuccess(), "an awaited work is not successful");
         Json.require(work.exception() == null, "an awaited work has an exception");
         Json.require(
@@ -267,6 +268,13 @@ final class CollectivesRunner implements CaseRunner {
       }
       default -> PointToPointCalls.perform(recorded, group, in);
     };
+  }
+
+  /** On a GPU, awaiting makes the stream wait; this makes the host wait as well. */
+  static void awaitDevice(Work work, StridedTensor t) {
+    if (t.device().isCuda()) {
+      work.await(TIMEOUT);
+    }
   }
 
   /** The root that a case names, else the one that its data shows. */
