@@ -154,6 +154,7 @@ public final class Cuda {
   public static void synchronize(int device) {
     CudaThread.bind(device);
     CudaCheck.runtime("cudaDeviceSynchronize", cudaDeviceSynchronize());
+    CudaFaults.check(device);
   }
 
   /** Waits until the current device has done all its work. */

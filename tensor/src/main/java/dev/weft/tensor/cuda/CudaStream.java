@@ -155,10 +155,15 @@ public final class CudaStream implements AutoCloseable {
     return highPriority;
   }
 
-  /** Waits on the host until all work given so far is done. */
+  /**
+   * Waits on the host until all work given so far is done.
+   *
+   * @throws IndexOutOfBoundsException if some of it met a position out of range
+   */
   public void synchronize() {
     CudaThread.bind(device);
     CudaCheck.runtime("cudaStreamSynchronize", cudaStreamSynchronize(handle));
+    CudaFaults.check(device);
   }
 
   /** True when all work given so far is done; never waits. */

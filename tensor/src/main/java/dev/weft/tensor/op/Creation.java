@@ -7,6 +7,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.Tensors;
 import dev.weft.tensor.cpu.FillKernels;
+import dev.weft.tensor.cuda.CudaFills;
 
 /** Operators that make tensors of given values. Any thread. */
 public final class Creation {
@@ -19,6 +20,7 @@ public final class Creation {
                   TensorSpec.one(
                       in[0].shape(), a.isNull(1) ? in[0].dtype() : a.get(1, DType.class)),
               (in, out, a) -> FillKernels.fill(out[0], a.get(0, Number.class)))
+          .cuda((in, out, a) -> CudaFills.fill(out[0], a.get(0, Number.class)))
           .notDifferentiable();
 
   private static final Op ARANGE =
@@ -27,6 +29,9 @@ public final class Creation {
               (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
               (in, out, a) ->
                   FillKernels.arange(out[0], a.get(0, Number.class), a.get(1, Number.class)))
+          .cuda(
+              (in, out, a) ->
+                  CudaFills.arange(out[0], a.get(0, Number.class), a.get(1, Number.class)))
           .notDifferentiable();
 
   /** A tensor of the same shape, dtype, device and layout over ranks, filled with a value. */

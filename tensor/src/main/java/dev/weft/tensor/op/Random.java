@@ -8,6 +8,7 @@ import dev.weft.tensor.TensorKind;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.Tensors;
 import dev.weft.tensor.cpu.RandomKernels;
+import dev.weft.tensor.cuda.CudaRandom;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -24,11 +25,12 @@ public final class Random {
     void run(StridedTensor out, RandomKernels.Source source, Attrs a);
   }
 
-  private static Op fill(String name, Fill fill) {
+  private static Op fill(String name, Fill fill, Fill cuda) {
     return Op.inPlace(
             name,
             (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
             (in, out, a) -> fill.run(out[0], source(a, 4), a))
+        .cuda((in, out, a) -> cuda.run(out[0], source(a, 4), a))
         .notDifferentiable();
   }
 
@@ -41,11 +43,20 @@ public final class Random {
   }
 
   private static final Op UNIFORM =
-      fill("uniform_", (t, s, a) -> RandomKernels.uniform(t, s, a.doubleAt(2), a.doubleAt(3)));
+      fill(
+          "uniform_",
+          (t, s, a) -> RandomKernels.uniform(t, s, a.doubleAt(2), a.doubleAt(3)),
+          (t, s, a) -> CudaRandom.uniform(t, s, a.doubleAt(2), a.doubleAt(3)));
   private static final Op NORMAL =
-      fill("normal_", (t, s, a) -> RandomKernels.normal(t, s, a.doubleAt(2), a.doubleAt(3)));
+      fill(
+          "normal_",
+          (t, s, a) -> RandomKernels.normal(t, s, a.doubleAt(2), a.doubleAt(3)),
+          (t, s, a) -> CudaRandom.normal(t, s, a.doubleAt(2), a.doubleAt(3)));
   private static final Op INTEGERS =
-      fill("random_", (t, s, a) -> RandomKernels.integers(t, s, a.longAt(2), a.longAt(3)));
+      fill(
+          "random_",
+          (t, s, a) -> RandomKernels.integers(t, s, a.longAt(2), a.longAt(3)),
+          (t, s, a) -> CudaRandom.integers(t, s, a.longAt(2), a.longAt(3)));
 
   private static final Op DROPOUT =
       Op.function(
@@ -59,6 +70,9 @@ public final class Random {
                 return TensorSpec.one(in[0].shape(), in[0].dtype());
               },
               (in, out, a) -> RandomKernels.dropout(in[0], out[0], source(a, 3), a.doubleAt(2)))
+          .cuda(
+              (in, out, a) ->
+                  CudaRandom.dropout(in[0], out[0], source(a, 3), a.doubleAt(2)))
           .gradient(
               Op.Saves.NOTHING,
               Grads.unary((ctx, g) -> Dispatcher.call(dropoutOp(), ctx.attrs(), g)));
