@@ -27,8 +27,8 @@ import java.util.Arrays;
 /**
  * Host time of collectives and of small operations on one GPU with NCCL, world size 1.
  *
- * <p>Two times a row, each between two device synchronisations: {@code enqueue}, until the last call
- * of some has returned, and {@code total}, until the device is idle. One thread.
+ * <p>Two times a row, each between two device synchronisations: {@code enqueue}, until the last
+ * call of some has returned, and {@code total}, until the device is idle. One thread.
  */
 public final class GpuHostOverhead {
   private static final int WARM_UP = 25;

@@ -32,8 +32,7 @@ final class RecordedTensors {
     }
     long elements = t.storage().byteSize() / t.dtype().byteSize();
     StridedTensor room =
-        new StridedTensor(
-            t.storage(), t.dtype(), new long[] {elements}, new long[] {1}, 0);
+        new StridedTensor(t.storage(), t.dtype(), new long[] {elements}, new long[] {1}, 0);
     StridedTensor there = Tensors.empty(t.dtype(), device, elements);
     Regions.copy(room, there);
     return there.withLayout(t.shape(), t.strides(), t.offset());

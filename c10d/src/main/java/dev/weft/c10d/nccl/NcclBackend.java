@@ -490,13 +490,7 @@ final class NcclBackend implements Backend {
             null,
             (c, stream) ->
                 ncclAllReduce(
-                    c.source(at),
-                    c.target(at),
-                    1,
-                    dtype,
-                    nccl.ncclSum,
-                    c.handle(),
-                    stream));
+                    c.source(at), c.target(at), 1, dtype, nccl.ncclSum, c.handle(), stream));
     if (!options.async()) {
       work.awaitOnHost();
     }

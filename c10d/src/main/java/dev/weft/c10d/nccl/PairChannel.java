@@ -193,8 +193,7 @@ final class PairChannel {
 
   private void launch(Message m, boolean async) {
     communicator(m.device())
-        .launch(
-            m.work(), async, null, m.staging(), (on, stream) -> call(m, on, stream));
+        .launch(m.work(), async, null, m.staging(), (on, stream) -> call(m, on, stream));
     met(m);
   }
 

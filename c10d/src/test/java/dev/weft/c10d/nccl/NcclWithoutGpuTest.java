@@ -31,8 +31,7 @@ class NcclWithoutGpuTest {
             NcclLibrary.missing(
                 new CudaLibraries.Found("libnccl.so.2", file, "wrong ELF class"), ""))
         .contains("cannot be loaded: wrong ELF class");
-    assertThat(
-            NcclLibrary.problemOf(21200, new CudaLibraries.Found("libnccl.so.2", file, null)))
+    assertThat(NcclLibrary.problemOf(21200, new CudaLibraries.Found("libnccl.so.2", file, null)))
         .contains("/some/where/libnccl.so.2")
         .contains("is NCCL 2.12.0")
         .contains("2.18.0 or newer");

@@ -34,9 +34,7 @@ class OneRankNcclTest {
   private static final Device GPU = Device.cuda(0);
 
   private static void alone(java.util.function.Consumer<ProcessGroup> body) {
-    LocalWorld.of(1)
-        .backend("cpu:host,cuda:nccl")
-        .run(rank -> body.accept(Distributed.world()));
+    LocalWorld.of(1).backend("cpu:host,cuda:nccl").run(rank -> body.accept(Distributed.world()));
   }
 
   private static StridedTensor ones(int n) {
@@ -108,8 +106,7 @@ class OneRankNcclTest {
                   List.of(0),
                   GroupOptions.DEFAULT
                       .withBackend("nccl")
-                      .withBackendOptions(
-                          NcclOptions.fromEnvironment().withBlockingWait(true)));
+                      .withBackendOptions(NcclOptions.fromEnvironment().withBlockingWait(true)));
           StridedTensor t = ones(16);
           blocking.allReduce(t, ReduceOp.SUM, CollectiveOptions.ASYNC).await();
           CudaSleep.cycles(0, CYCLES);
@@ -145,8 +142,7 @@ class OneRankNcclTest {
           CudaStream own = CudaStream.fromPool(0, false);
           try (CudaStream.InUse unused = own.use()) {
             NcclWork sync = (NcclWork) g.allReduce(t, ReduceOp.SUM);
-            NcclWork async =
-                (NcclWork) g.allReduce(t, ReduceOp.SUM, CollectiveOptions.ASYNC);
+            NcclWork async = (NcclWork) g.allReduce(t, ReduceOp.SUM, CollectiveOptions.ASYNC);
             assertThat(sync.stream()).isSameAs(own);
             assertThat(async.stream()).isNotSameAs(own);
             async.await();

@@ -115,8 +115,7 @@ class SharedGpuTest {
   @Test
   @DisplayName("P40: two ranks on one GPU are explained")
   void twoRanksOnOneGpuAreExplained() throws Exception {
-    try (SharedGpu world =
-        SharedGpu.start(2, "collectives", Map.of("NCCL_HOSTID", "the same"))) {
+    try (SharedGpu world = SharedGpu.start(2, "collectives", Map.of("NCCL_HOSTID", "the same"))) {
       for (SharedGpu.Rank r : world.ranks) {
         String said = r.end(120);
         assertThat(r.process.exitValue()).as(said).isNotZero();

@@ -33,8 +33,8 @@ import org.jspecify.annotations.Nullable;
  * of the GPU of about 50 ms and an all-reduce of 16 MiB. Prints the rows of {@code
  * gpu_work_semantics.py} as JSON lines, and a table.
  *
- * <p>Arguments: {@code --ranks N} (processes that share the GPU; 1), {@code --cycles N} of the sleep
- * (90 million).
+ * <p>Arguments: {@code --ranks N} (processes that share the GPU; 1), {@code --cycles N} of the
+ * sleep (90 million).
  */
 public final class WorkSemantics {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -107,12 +107,10 @@ public final class WorkSemantics {
                 + " after action | free stream first | correct |\n| --- | --: | --: | --: | --: |"
                 + " --: | --: | --: | --: |\n");
     for (String mode : List.of("none", "future", "wait", "blocking")) {
-      NcclOptions options =
-          NcclOptions.fromEnvironment().withBlockingWait(mode.equals("blocking"));
+      NcclOptions options = NcclOptions.fromEnvironment().withBlockingWait(mode.equals("blocking"));
       ProcessGroup g =
           Distributed.newGroup(
-              all.ranks(),
-              GroupOptions.DEFAULT.withBackend("nccl").withBackendOptions(options));
+              all.ranks(), GroupOptions.DEFAULT.withBackend("nccl").withBackendOptions(options));
       Map<String, Object> row = row(mode, samples(g, mode));
       g.destroy();
       if (rank == 0) {
@@ -138,9 +136,7 @@ public final class WorkSemantics {
             "free_stream_first",
             "correct")) {
       Object value = row.getOrDefault(column, "");
-      table
-          .append(" | ")
-          .append(value instanceof Double d ? Math.round(d * 10) / 10.0 : value);
+      table.append(" | ").append(value instanceof Double d ? Math.round(d * 10) / 10.0 : value);
     }
     table.append(" |\n");
   }
