@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Timeout;
 @NcclTest
 @Timeout(120)
 class OneRankNcclTest {
-  private static final long CYCLES = 400_000_000L; // a fifth of a second or so
+  private static final long SLEEP = 200_000_000L;
   private static final Device GPU = Device.cuda(0);
 
   private static void alone(java.util.function.Consumer<ProcessGroup> body) {
@@ -46,7 +46,7 @@ class OneRankNcclTest {
   private static void warm(ProcessGroup g) {
     StridedTensor t = ones(16);
     g.allReduce(t, ReduceOp.SUM, CollectiveOptions.ASYNC).await();
-    CudaSleep.cycles(0, 1);
+    CudaSleep.nanos(0, 1);
     Cuda.synchronize(0);
   }
 
@@ -57,7 +57,7 @@ class OneRankNcclTest {
           warm(g);
           StridedTensor t = ones(1 << 20);
           Cuda.synchronize(0);
-          CudaSleep.cycles(0, CYCLES);
+          CudaSleep.nanos(0, SLEEP);
           Work work = g.allReduce(t, ReduceOp.SUM, CollectiveOptions.ASYNC);
           long start = System.nanoTime();
           work.await();
@@ -66,7 +66,7 @@ class OneRankNcclTest {
           assertThat(waited).isLessThan(20_000_000L);
           CudaStream free = CudaStream.fromPool(0, false);
           try (CudaStream.InUse unused = free.use()) {
-            CudaSleep.cycles(0, 1);
+            CudaSleep.nanos(0, 1);
           }
           free.synchronize();
           assertThat(work.isCompleted()).as("an unrelated stream waits, too").isFalse();
@@ -83,7 +83,7 @@ class OneRankNcclTest {
         g -> {
           warm(g);
           StridedTensor t = ones(1 << 20);
-          CudaSleep.cycles(0, CYCLES);
+          CudaSleep.nanos(0, SLEEP);
           Work work = g.allReduce(t, ReduceOp.SUM, CollectiveOptions.ASYNC);
           assertThat(work.future()).isDone();
           assertThat(work.isCompleted()).isFalse();
@@ -109,12 +109,12 @@ class OneRankNcclTest {
                       .withBackendOptions(NcclOptions.fromEnvironment().withBlockingWait(true)));
           StridedTensor t = ones(16);
           blocking.allReduce(t, ReduceOp.SUM, CollectiveOptions.ASYNC).await();
-          CudaSleep.cycles(0, CYCLES);
+          CudaSleep.nanos(0, SLEEP);
           Work work = blocking.allReduce(t, ReduceOp.SUM, CollectiveOptions.ASYNC);
           work.await();
           assertThat(work.isCompleted()).as("blocking mode").isTrue();
 
-          CudaSleep.cycles(0, CYCLES);
+          CudaSleep.nanos(0, SLEEP);
           work = g.allReduce(t, ReduceOp.SUM, CollectiveOptions.ASYNC);
           Work late = work;
           assertThatThrownBy(() -> late.await(Duration.ofMillis(5)))
@@ -122,7 +122,7 @@ class OneRankNcclTest {
           work.await(Duration.ofSeconds(30));
           assertThat(work.isCompleted()).as("with a time").isTrue();
 
-          CudaSleep.cycles(0, CYCLES);
+          CudaSleep.nanos(0, SLEEP);
           work = g.allReduce(t, ReduceOp.SUM, CollectiveOptions.ASYNC);
           ProcessGroup only =
               Distributed.newGroup(List.of(0), GroupOptions.DEFAULT.withBackend("nccl"));
@@ -158,7 +158,7 @@ class OneRankNcclTest {
         g -> {
           warm(g);
           List<StridedTensor> tensors = new ArrayList<>();
-          CudaSleep.cycles(0, CYCLES);
+          CudaSleep.nanos(0, SLEEP);
           try (TensorScope scope = TensorScope.open()) {
             for (int i = 0; i < 200; i++) {
               StridedTensor t = Tensors.empty(DType.FLOAT32, GPU, 16);
@@ -182,7 +182,7 @@ class OneRankNcclTest {
     alone(
         g -> {
           warm(g);
-          CudaSleep.cycles(0, CYCLES);
+          CudaSleep.nanos(0, SLEEP);
           StridedTensor t = TensorScope.outside(() -> Tensors.empty(DType.FLOAT32, GPU, 16));
           Work work = g.allReduce(t, ReduceOp.SUM, CollectiveOptions.ASYNC);
           work.await();

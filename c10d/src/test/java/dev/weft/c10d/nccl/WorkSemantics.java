@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
  * of the GPU of about 50 ms and an all-reduce of 16 MiB. Prints the rows of {@code
  * gpu_work_semantics.py} as JSON lines, and a table.
  *
- * <p>Arguments: {@code --ranks N} (processes that share the GPU; 1), {@code --cycles N} of the
+ * <p>Arguments: {@code --ranks N} (processes that share the GPU; 1), {@code --sleepNanos N} of the
  * sleep (90 million).
  */
 public final class WorkSemantics {
@@ -43,12 +43,12 @@ public final class WorkSemantics {
 
   private final int rank;
   private final int size;
-  private final long cycles;
+  private final long sleepNanos;
 
-  private WorkSemantics(int rank, int size, long cycles) {
+  private WorkSemantics(int rank, int size, long sleepNanos) {
     this.rank = rank;
     this.size = size;
-    this.cycles = cycles;
+    this.sleepNanos = sleepNanos;
   }
 
   /** One repetition. */
@@ -66,12 +66,12 @@ public final class WorkSemantics {
   /** Starts the ranks, or is one. */
   public static void main(String[] args) throws IOException, InterruptedException {
     int ranks = 1;
-    long cycles = 90_000_000;
+    long sleepNanos = 50_000_000;
     boolean child = false;
     for (int i = 0; i < args.length; i++) {
       switch (args[i]) {
         case "--ranks" -> ranks = Integer.parseInt(args[++i]);
-        case "--cycles" -> cycles = Long.parseLong(args[++i]);
+        case "--millis" -> sleepNanos = 1_000_000 * Long.parseLong(args[++i]);
         case "--child" -> child = true;
         default -> throw new IllegalArgumentException("argument " + args[i] + " is unknown");
       }
@@ -80,7 +80,7 @@ public final class WorkSemantics {
       System.exit(start(ranks, args));
     }
     try (World world = Distributed.init(InitOptions.DEFAULT.withBackend("cpu:host,cuda:nccl"))) {
-      new WorkSemantics(world.rank(), world.size(), cycles).run(world.group());
+      new WorkSemantics(world.rank(), world.size(), sleepNanos).run(world.group());
     }
   }
 
@@ -162,7 +162,7 @@ public final class WorkSemantics {
     CudaFills.fill(x, rank + 1);
     Cuda.synchronize(0);
     long begin = System.nanoTime();
-    CudaSleep.cycles(0, cycles);
+    CudaSleep.nanos(0, sleepNanos);
     Work work = g.allReduce(x, ReduceOp.SUM, CollectiveOptions.ASYNC);
     var future = work.future();
     double enqueue = (System.nanoTime() - begin) / 1e3;
@@ -181,7 +181,7 @@ public final class WorkSemantics {
     if (mode.equals("wait")) {
       try (CudaStream.InUse unused = free.use();
           CudaEvent event = new CudaEvent(0, false)) {
-        CudaSleep.cycles(0, 1);
+        CudaSleep.nanos(0, 1);
         event.record(free).synchronize();
         freeFirst = !work.isCompleted();
       }

@@ -6,8 +6,8 @@ public final class CudaSleep {
 
   private CudaSleep() {}
 
-  /** Has the current stream of a device do nothing for so many clock cycles of the device. */
-  public static void cycles(int device, long cycles) {
-    Launch.on(device).int64(cycles).run(SPIN, 1, 1);
+  /** Has the current stream of a device do nothing for so many nanoseconds. */
+  public static void nanos(int device, long nanoseconds) {
+    Launch.on(device).int64(nanoseconds).run(SPIN, 1, 1);
   }
 }
