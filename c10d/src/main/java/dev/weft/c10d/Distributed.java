@@ -137,6 +137,7 @@ public final class Distributed {
         GroupOptions.DEFAULT.withBackend(from.backendConfig()).withTimeout(from.timeout());
     Subgroups all = from.context().groups().subgroups(lists, options);
     ProcessGroup own = all.own();
+    GroupDivision.split(from, all);
     if (own != null) {
       return own;
     }
@@ -144,6 +145,21 @@ public final class Distributed {
       throw new IllegalArgumentException("parts is empty; expected at least one list of ranks");
     }
     return all.all().get(0);
+  }
+
+  /**
+   * Makes a group of a group's ranks without some, from its own connections where the backend can:
+   * with NCCL 2.27 or newer, after ranks have failed. Only the ranks that are left call it.
+   *
+   * @param group the group; null for the world
+   * @param excluded its group ranks that are left out
+   * @param abort whether operations under way are given up first: needed after a failure
+   * @throws IllegalArgumentException if this rank is among the excluded, or none are
+   * @throws UnsupportedOperationException if no backend of the group can do it
+   */
+  public static ProcessGroup shrinkGroup(
+      @Nullable ProcessGroup group, List<Integer> excluded, boolean abort) {
+    return GroupDivision.shrink(orWorld(group), excluded, abort);
   }
 
   // ---- collectives ----

@@ -65,6 +65,15 @@ final class FailureHandling {
                 + " ms; its timeout is "
                 + call.timeoutMillis()
                 + " ms, and nobody awaits it");
+    unattended(cause, mode);
+  }
+
+  /** An operation has failed that nobody awaits. */
+  void unattended(Throwable cause) {
+    unattended(cause, ErrorHandling.fromEnvironment(System.getenv()));
+  }
+
+  private void unattended(Throwable cause, ErrorHandling mode) {
     LOG.error("{}", cause.getMessage());
     context.flightRecorder().dumpForFailure(cause, context.isThreadWorld());
     if (mode.aborts()) {

@@ -4,6 +4,7 @@ import dev.weft.c10d.debug.FlightRecorderConfig;
 import dev.weft.c10d.store.HashStore;
 import dev.weft.c10d.store.Rendezvous;
 import dev.weft.c10d.store.Store;
+import dev.weft.tensor.Device;
 import java.net.URI;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
@@ -73,8 +74,15 @@ final class Initialization {
     context.closeAtEnd(owned);
     try {
       context.becomeProcess();
+      Device device = options.deviceId();
+      if (device != null) {
+        context.bindDevice(device);
+      }
       // Ranks that are missing are found out here, not in the first collective.
       Backend unused = context.world().backends().forControl();
+      if (device != null) {
+        Backend unusedEager = context.world().backends().of(device.type());
+      }
     } catch (RuntimeException e) {
       context.close(FAILED_LIMIT);
       throw e;

@@ -4,6 +4,7 @@ import dev.weft.c10d.debug.FlightRecorder;
 import dev.weft.c10d.debug.GroupLog;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
+import dev.weft.tensor.cuda.Cuda;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
@@ -117,6 +118,18 @@ public final class ProcessGroup {
    */
   public Backend backend(String deviceType) {
     return backends.of(deviceType);
+  }
+
+  /**
+   * Where small tensors of a caller's own lie that are to travel in this group: the CPU where the
+   * group has a backend for it, else the calling thread's current CUDA device.
+   */
+  public Device controlDevice() {
+    if (backends.deviceTypes().contains("cpu")) {
+      return Device.CPU;
+    }
+    Device bound = members.context().boundDevice();
+    return bound != null ? bound : Device.cuda(Cuda.currentDevice());
   }
 
   /** The backends as one string, such as {@code cpu:host}. */

@@ -7,6 +7,7 @@ import dev.weft.examples.reference.GptConfig;
 import dev.weft.examples.reference.GptDemo;
 import dev.weft.examples.reference.GptTraining;
 import dev.weft.examples.reference.Layout;
+import dev.weft.tensor.cuda.Cuda;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -30,6 +31,12 @@ final class DemoCommand implements Callable<Integer> {
   private String mesh = "dp=2,tp=2";
 
   @Option(
+      names = "--device",
+      paramLabel = "cpu|cuda",
+      description = "Where to train (default: ${DEFAULT-VALUE}); ranks beyond the GPUs share them.")
+  private String device = "cpu";
+
+  @Option(
       names = "--in-process",
       description = "Ranks are threads of this process instead of processes.")
   private boolean inProcess;
@@ -51,7 +58,8 @@ final class DemoCommand implements Callable<Integer> {
   @Override
   public Integer call() throws Exception {
     GptDemo.Options options =
-        new GptDemo.Options(Layout.parse(mesh), steps, check, checkedText(), isTerminal());
+        new GptDemo.Options(
+            Layout.parse(mesh), checkedDevice(), steps, check, checkedText(), isTerminal());
     if (steps < 1) {
       throw new IllegalArgumentException("--steps " + steps + "; expected at least 1");
     }
@@ -62,7 +70,17 @@ final class DemoCommand implements Callable<Integer> {
     }
     GptTraining.check(GptConfig.reference(), options.layout());
     int ranks = options.layout().ranks();
+    boolean sharing = device.equals("cuda") && ranks > Cuda.deviceCount();
     if (inProcess) {
+      if (sharing) {
+        throw new IllegalArgumentException(
+            "--in-process with "
+                + ranks
+                + " ranks needs as many GPUs, and there are "
+                + Cuda.deviceCount()
+                + ": NCCL tells the ranks of one GPU apart by NCCL_HOSTID, which a process has once;"
+                + " leave --in-process out");
+      }
       List<Boolean> good = LocalWorld.call(ranks, rank -> GptDemo.run(options, System.out));
       return good.contains(false) ? 1 : 0;
     }
@@ -72,7 +90,18 @@ final class DemoCommand implements Callable<Integer> {
             .classPath(System.getProperty("java.class.path"))
             .jvmArguments(List.of("-Xmx1g", "-Dorg.bytedeco.javacpp.maxphysicalbytes=0"))
             .prefixOutput(false)
+            .shareGpus(sharing)
             .build());
+  }
+
+  private String checkedDevice() {
+    if (!device.equals("cpu") && !device.equals("cuda")) {
+      throw new IllegalArgumentException("--device '" + device + "'; expected cpu or cuda");
+    }
+    if (device.equals("cuda")) {
+      Cuda.require();
+    }
+    return device;
   }
 
   @SuppressWarnings(

@@ -33,6 +33,8 @@ public final class Weft {
     commands.addSubcommand(new FlightRecorderCommand());
     commands.addSubcommand(new ConformanceCommand());
     commands.addSubcommand(new DemoCommand());
+    commands.addSubcommand(new DoctorCommand());
+    commands.addSubcommand(new BenchCommand());
     commands.setExecutionExceptionHandler(
         (failure, command, parsed) -> {
           if (!(failure instanceof DistributedException)

@@ -1,8 +1,11 @@
 package dev.weft.dtensor;
 
+import com.google.errorprone.annotations.CanIgnoreReturnValue;
 import dev.weft.mesh.DeviceMesh;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Device;
+import dev.weft.tensor.Generator;
+import dev.weft.tensor.Pending;
 import dev.weft.tensor.Storage;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
@@ -124,6 +127,38 @@ public final class DTensor extends Tensor {
     return placements.length == 0
         ? Collections.nCopies(mesh.ndim(), Replicate.INSTANCE)
         : List.of(placements);
+  }
+
+  // ---- random numbers and operators without a rule ----
+
+  /**
+   * The random stream of distributed tensors on the calling rank, from which operators such as
+   * dropout draw where no generator is given. Values depend on the seed, the position in the stream
+   * and the place in the whole tensor, never on the mesh; all ranks of a mesh draw alike, so their
+   * streams stay together as long as they started together. Its seed is 0 until it is set.
+   */
+  public static Generator generator() {
+    return RankRandom.current();
+  }
+
+  /**
+   * Starts the stream of {@link #generator} anew. All ranks call it with one seed; the same seed
+   * replays a run on any mesh.
+   */
+  public static void manualSeed(long seed) {
+    Generator unused = generator().manualSeed(seed);
+  }
+
+  /**
+   * Whether operators without a sharding rule may run on whole tensors on every rank; they are
+   * refused at first. Each such operator says once how many bytes that moves. Holds for all ranks
+   * of this process, and must be the same on all ranks.
+   *
+   * @return whether they were allowed before
+   */
+  @CanIgnoreReturnValue
+  public static boolean allowReplicationFallback(boolean allow) {
+    return ReplicationFallback.allow(allow);
   }
 
   // ---- what it is ----
@@ -269,8 +304,31 @@ public final class DTensor extends Tensor {
     return "DTensor " + dtype() + Arrays.toString(shape()) + " " + placements() + " on " + mesh();
   }
 
+  /**
+   * What it is and this rank's part. Never communicates nor waits: values that are still on their
+   * way are not shown.
+   */
   @Override
   public String toString() {
-    return describe() + ", local " + local.describe();
+    return describe()
+        + (mesh().containsThisRank()
+            ? ", from " + Arrays.toString(spec.globalOffset()) + " on this rank: " + values()
+            : ", nothing on this rank");
+  }
+
+  private String values() {
+    Storage storage = local.storage();
+    if (storage.isFreed()) {
+      return local.describe() + ", freed";
+    }
+    Pending pending = storage.pending();
+    return pending == null || pending.isCompleted()
+        ? local.detach().toString()
+        : local.describe() + ", arriving";
+  }
+
+  /** How it lies over its ranks, as a picture in text; see {@link ShardingPicture}. */
+  public String visualizeSharding() {
+    return ShardingPicture.text(spec);
   }
 }

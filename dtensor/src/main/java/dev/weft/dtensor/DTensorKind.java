@@ -1,5 +1,6 @@
 package dev.weft.dtensor;
 
+import dev.weft.tensor.Generator;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorKind;
@@ -24,6 +25,16 @@ final class DTensorKind implements TensorKind {
   }
 
   @Override
+  public Generator generator() {
+    return DTensor.generator();
+  }
+
+  @Override
+  public double squaredGradNorm(List<Tensor> parameters) {
+    return Gradients.sumOfSquares(parameters);
+  }
+
+  @Override
   public Tensor[] dispatch(Op op, Attrs attrs, Tensor[] inputs) {
     DTensor[] tensors = lift(op, inputs);
     List<DTensorSpec> specs = Arrays.stream(tensors).map(DTensor::spec).toList();
@@ -44,7 +55,11 @@ final class DTensorKind implements TensorKind {
     Sharding.LocalCall own = decision.localCall();
     Tensor[] results =
         own != null
-            ? own.run(decision.call(), decision.inputs(), decision.outputs(), locals)
+            ? own.run(
+                new Sharding.Call(op, attrs, specs, decision.call().outputs()),
+                decision.inputs(),
+                decision.outputs(),
+                locals)
             : Dispatcher.callAll(op, decision.attrs(), locals);
     if (op.form() == Op.Form.IN_PLACE) {
       return new Tensor[] {inputs[0]};

@@ -94,6 +94,14 @@ public record DTensorSpec(
     return at == null ? new long[0] : Layout.globalOffset(shape, mesh.shape(), placements, at);
   }
 
+  /**
+   * This rank's part as blocks of the whole tensor: one, or several where a strided placement gives
+   * it positions that do not follow each other; none where it is empty or outside the mesh.
+   */
+  public List<LocalBlock> localBlocks() {
+    return LocalBlock.of(this);
+  }
+
   @Override
   public boolean equals(@Nullable Object o) {
     return o instanceof DTensorSpec s

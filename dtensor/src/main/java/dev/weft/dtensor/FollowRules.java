@@ -102,6 +102,11 @@ final class FollowRules {
     }
 
     @Override
+    public dev.weft.tensor.op.Attrs decisive(dev.weft.tensor.op.Attrs attrs) {
+      return rule.decisive(attrs);
+    }
+
+    @Override
     public dev.weft.tensor.op.Attrs localAttrs(
         Sharding.Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs) {
       return rule.localAttrs(call, inputs, outputs);

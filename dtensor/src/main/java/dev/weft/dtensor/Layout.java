@@ -60,17 +60,22 @@ final class Layout {
       long[] shape, int[] mesh, List<? extends Placement> placements, int[] coordinate) {
     long[] offset = new long[shape.length];
     for (int d = 0; d < shape.length; d++) {
-      List<Cuts.Range> held = List.of(new Cuts.Range(0, shape[d]));
-      boolean cut = false;
-      for (int m = 0; m < mesh.length; m++) {
-        Placement p = placements.get(m);
-        if (p.isShard(d)) {
-          cut = true;
-          held = Cuts.within(held, Cuts.ranges(p, Cuts.length(held), mesh[m], coordinate[m]));
-        }
-      }
-      offset[d] = !cut ? 0 : held.isEmpty() ? shape[d] : held.get(0).start();
+      List<Cuts.Range> held = held(shape[d], d, mesh, placements, coordinate);
+      offset[d] = held.isEmpty() ? shape[d] : held.get(0).start();
     }
     return offset;
+  }
+
+  /** The stretches of one tensor dimension that the part of a coordinate covers, in order. */
+  static List<Cuts.Range> held(
+      long size, int dim, int[] mesh, List<? extends Placement> placements, int[] coordinate) {
+    List<Cuts.Range> held = List.of(new Cuts.Range(0, size));
+    for (int m = 0; m < mesh.length; m++) {
+      Placement p = placements.get(m);
+      if (p.isShard(dim)) {
+        held = Cuts.within(held, Cuts.ranges(p, Cuts.length(held), mesh[m], coordinate[m]));
+      }
+    }
+    return held;
   }
 }

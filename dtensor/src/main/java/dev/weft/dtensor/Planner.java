@@ -60,6 +60,10 @@ final class Planner {
     if (from.equals(to)) {
       return new Plan(List.of());
     }
+    Plan direct = direct(mesh, shape, dtype, from, to);
+    if (direct != null) {
+      return direct;
+    }
     Key key = new Key(boxed(mesh), boxed(shape), dtype, from, to);
     Plan plan = PLANS.getIfPresent(key);
     if (plan == null) {
@@ -68,6 +72,46 @@ final class Planner {
       PLANS.put(key, plan);
     }
     return plan;
+  }
+
+  /**
+   * The plan where just one mesh dimension changes and none inside it cuts the same tensor
+   * dimensions: one step, or for a sum that would be padded a lot an all-reduce and a cut. Null
+   * where the search must decide.
+   */
+  private static @Nullable Plan direct(
+      int[] mesh, long[] shape, DType dtype, List<Placement> from, List<Placement> to) {
+    int changed = -1;
+    for (int m = 0; m < mesh.length; m++) {
+      if (!from.get(m).equals(to.get(m))) {
+        if (changed >= 0) {
+          return null;
+        }
+        changed = m;
+      }
+    }
+    Placement a = from.get(changed);
+    Placement b = to.get(changed);
+    if (b.isPartial() || (a.isShard() && b.isShard(a.shardDim()))) {
+      return null;
+    }
+    for (int m = changed + 1; m < mesh.length; m++) {
+      Placement inner = from.get(m);
+      if (inner.isShard() && (a.isShard(inner.shardDim()) || b.isShard(inner.shardDim()))) {
+        return null;
+      }
+    }
+    checkMixture(from);
+    Planner planner = new Planner(mesh, shape, dtype, from, to);
+    Plan.Step step = planner.step(from, changed, a, b);
+    if (step.action() == Plan.Action.REDUCE_SCATTER) {
+      Plan.Step reduce = planner.step(from, changed, a, Replicate.INSTANCE);
+      if (reduce.bytes() < step.bytes()) {
+        List<Placement> reduced = replace(from, changed, Replicate.INSTANCE);
+        return new Plan(List.of(reduce, planner.step(reduced, changed, Replicate.INSTANCE, b)));
+      }
+    }
+    return new Plan(List.of(step));
   }
 
   private static List<Integer> boxed(int[] a) {

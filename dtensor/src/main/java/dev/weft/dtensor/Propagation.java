@@ -8,7 +8,10 @@ import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.op.Attrs;
 import dev.weft.tensor.op.Op;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -46,7 +49,8 @@ final class Propagation {
       Sharding.Call call) {}
 
   static Decision decide(Op op, Attrs attrs, List<DTensorSpec> inputs, Tensor[] tensors) {
-    Key key = new Key(op, attrs, inputs, epoch);
+    Sharding.Rule rule = Rules.get(op);
+    Key key = new Key(op, rule == null ? attrs : rule.decisive(attrs), inputs, epoch);
     Cache<Key, Decision> cache =
         inputs.get(0).mesh().attachment(Decisions.class, Decisions::new).cache;
     Decision known = cache.getIfPresent(key);
@@ -160,11 +164,18 @@ final class Propagation {
     private double bestCost = Double.POSITIVE_INFINITY;
 
     private final boolean full;
+    // For each input, what its placements cost that were looked at already.
+    private final List<Map<List<Placement>, Double>> moves = new ArrayList<>();
+    private final List<Function<List<Placement>, Double>> moveOf = new ArrayList<>();
 
     Search(Sharding.Call call, List<Sharding.Row> rows, Sharding.Rule rule, boolean inPlace) {
       this.call = call;
       this.mesh = call.inputs().get(0).mesh();
       this.full = rule.needsFullParts();
+      for (DTensorSpec input : call.inputs()) {
+        moves.add(new HashMap<>());
+        moveOf.add(wanted -> move(input, wanted));
+      }
       boolean stays = rule.followsInputs() && call.inputs().size() == 1;
       this.meshShape = mesh.shape();
       for (int m = 0; m < meshShape.length; m++) {
@@ -224,19 +235,7 @@ final class Propagation {
       for (int m = 0; m < meshShape.length; m++) {
         total += Cost.inside(c.rows().get(m), meshShape[m]);
       }
-      for (int i = 0; i < call.inputs().size(); i++) {
-        DTensorSpec now = call.inputs().get(i);
-        List<Placement> wanted = c.input(i);
-        if (!fits(now.shape(), wanted, now.placements())) {
-          return Double.POSITIVE_INFINITY;
-        }
-        if (!wanted.equals(now.placements())) {
-          total += Cost.of(now, wanted);
-          if (total >= bestCost) {
-            return Double.POSITIVE_INFINITY;
-          }
-        }
-      }
+      // What is cheap to know comes first, so that most combinations are given up early.
       for (int o = 0; o < call.outputs().length; o++) {
         if (!mixes(c.produced(o))) {
           return Double.POSITIVE_INFINITY;
@@ -244,7 +243,21 @@ final class Propagation {
         // What it would take to use the result as a whole decides between ways that cost the same.
         total += Cost.toWhole(call.outputs()[o], c.output(o), meshShape);
       }
+      for (int i = 0; i < call.inputs().size(); i++) {
+        if (total >= bestCost) {
+          return Double.POSITIVE_INFINITY;
+        }
+        total += moves.get(i).computeIfAbsent(c.input(i), moveOf.get(i));
+      }
       return total;
+    }
+
+    /** What it costs to bring an input into place, infinite where it cannot be. */
+    private double move(DTensorSpec now, List<Placement> wanted) {
+      if (!fits(now.shape(), wanted, now.placements())) {
+        return Double.POSITIVE_INFINITY;
+      }
+      return wanted.equals(now.placements()) ? 0 : Cost.of(now, wanted);
     }
 
     /** A dimension is cut only where every rank gets something, or where it is cut already. */

@@ -1,6 +1,11 @@
 package dev.weft.dtensor;
 
+import dev.weft.tensor.Regions;
+import dev.weft.tensor.StridedTensor;
+import dev.weft.tensor.Tensor;
+import dev.weft.tensor.Tensors;
 import dev.weft.tensor.op.Attrs;
+import dev.weft.tensor.op.Dispatcher;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -34,7 +39,7 @@ final class RandomRules {
     public Sharding.Layouts layouts(Sharding.Call call) {
       List<Placement> kept = new ArrayList<>();
       for (Placement p : call.inputs().get(0).placements()) {
-        boolean fits = p instanceof Shard || p.isReplicate();
+        boolean fits = p.isShard() || p.isReplicate();
         if (!fits && inPlace) {
           throw new IllegalArgumentException(
               call.op()
@@ -48,19 +53,46 @@ final class RandomRules {
       return new Sharding.Layouts(same, same);
     }
 
+    /** Seed and position differ from call to call and decide nothing. */
     @Override
-    public Attrs localAttrs(
-        Sharding.Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs) {
+    public Attrs decisive(Attrs attrs) {
+      return Attrs.NONE;
+    }
+
+    @Override
+    public Sharding.LocalCall localCall(Sharding.Call call) {
+      return this::run;
+    }
+
+    private Tensor[] run(
+        Sharding.Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs, Tensor[] local) {
       DTensorSpec spec = inputs.get(0);
       if (spec.placements().stream().noneMatch(Placement::isShard)) {
-        return call.attrs();
+        return Dispatcher.callAll(call.op(), call.attrs(), local);
       }
+      List<LocalBlock> blocks = spec.localBlocks();
+      if (blocks.size() == 1) {
+        return Dispatcher.callAll(call.op(), windowed(call.attrs(), spec, blocks.get(0)), local[0]);
+      }
+      Tensor target =
+          inPlace ? local[0] : Tensors.empty(local[0].dtype(), local[0].device(), local[0].shape());
+      for (LocalBlock block : blocks) {
+        StridedTensor part = block.of((StridedTensor) local[0]);
+        Tensor values = Dispatcher.call(call.op(), windowed(call.attrs(), spec, block), part);
+        if (!inPlace) {
+          Regions.copy((StridedTensor) values, block.of((StridedTensor) target));
+        }
+      }
+      return new Tensor[] {target};
+    }
+
+    private Attrs windowed(Attrs attrs, DTensorSpec spec, LocalBlock block) {
       Object[] values = new Object[window + 2];
       for (int i = 0; i < window; i++) {
-        values[i] = call.attrs().get(i);
+        values[i] = attrs.get(i);
       }
       values[window] = spec.shape();
-      values[window + 1] = spec.globalOffset();
+      values[window + 1] = block.globalStart();
       return Attrs.of(values);
     }
   }

@@ -10,6 +10,7 @@ import dev.weft.tensor.op.Op;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
 
 /** The sharding rules by operator name. Thread-safe. */
 final class Rules {
@@ -32,6 +33,10 @@ final class Rules {
     Propagation.forget();
   }
 
+  static Sharding.@Nullable Rule get(Op op) {
+    return RULES.get(op.name());
+  }
+
   static boolean has(String op) {
     return RULES.containsKey(op);
   }
@@ -43,6 +48,9 @@ final class Rules {
    */
   static Sharding.Rule find(Op op, List<DTensorSpec> inputs) {
     Sharding.Rule rule = RULES.get(op.name());
+    if (rule == null && ReplicationFallback.isAllowed()) {
+      return ReplicationFallback.INSTANCE;
+    }
     if (rule == null) {
       throw new UnsupportedOperationException(
           "operator '"
@@ -51,7 +59,8 @@ final class Rules {
               + inputs
               + "; add one with Sharding.register(\""
               + op
-              + "\", rule), or redistribute its inputs and use toLocal()");
+              + "\", rule), redistribute its inputs and use toLocal(), or let such operators run"
+              + " on whole tensors with DTensor.allowReplicationFallback(true)");
     }
     return rule;
   }

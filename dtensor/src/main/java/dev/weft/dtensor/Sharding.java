@@ -114,6 +114,14 @@ public final class Sharding {
       return false;
     }
 
+    /**
+     * The arguments on which the choice depends; calls that agree in them share one. By default
+     * all. A rule that leaves some out runs a local call of its own, which gets the call's.
+     */
+    default Attrs decisive(Attrs attrs) {
+      return attrs;
+    }
+
     /** The arguments for the local call; by default the same. */
     default Attrs localAttrs(Call call, List<DTensorSpec> inputs, List<DTensorSpec> outputs) {
       return call.attrs();

@@ -5,7 +5,9 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.op.Updates;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -141,6 +143,14 @@ public final class AdamW extends Optimizer {
 
   private Tensor square(int index) {
     return Objects.requireNonNull(squares[index]);
+  }
+
+  @Override
+  Map<String, @Nullable Tensor[]> slots() {
+    Map<String, @Nullable Tensor[]> slots = new LinkedHashMap<>();
+    slots.put("exp_avg", means);
+    slots.put("exp_avg_sq", squares);
+    return slots;
   }
 
   @Override

@@ -3,6 +3,7 @@ package dev.weft.optim;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.op.InPlace;
 import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -50,6 +51,11 @@ public final class Sgd extends Optimizer {
   /** Starts an optimiser of these parameters. */
   public static Builder over(List<Tensor> parameters) {
     return new Builder(parameters);
+  }
+
+  @Override
+  Map<String, @Nullable Tensor[]> slots() {
+    return momentum == 0 ? Map.of() : Map.of("momentum_buffer", buffers);
   }
 
   @Override

@@ -17,6 +17,7 @@ public final class LaunchConfig {
   private final String classPath;
   private final ImmutableList<String> jvmArguments;
   private final ImmutableMap<String, String> environment;
+  private final boolean shareGpus;
   private final String masterAddress;
   private final int masterPort;
   private final String runId;
@@ -34,6 +35,7 @@ public final class LaunchConfig {
     classPath = builder.classPath;
     jvmArguments = builder.jvmArguments;
     environment = builder.environment;
+    shareGpus = builder.shareGpus;
     masterAddress = builder.masterAddress;
     masterPort = builder.masterPort;
     runId = builder.runId;
@@ -80,6 +82,10 @@ public final class LaunchConfig {
     return environment;
   }
 
+  boolean shareGpus() {
+    return shareGpus;
+  }
+
   String masterAddress() {
     return masterAddress;
   }
@@ -124,6 +130,7 @@ public final class LaunchConfig {
     private String classPath = "";
     private ImmutableList<String> jvmArguments = ImmutableList.of();
     private ImmutableMap<String, String> environment = ImmutableMap.of();
+    private boolean shareGpus;
     private String masterAddress = "127.0.0.1";
     private int masterPort;
     private String runId = "none";
@@ -187,6 +194,19 @@ public final class LaunchConfig {
      */
     public Builder environment(Map<String, String> environment) {
       this.environment = ImmutableMap.copyOf(environment);
+      return this;
+    }
+
+    /**
+     * Lets several ranks use one GPU, for tests: each gets an {@code NCCL_HOSTID} of its own, so
+     * that NCCL takes them for different machines and connects them by sockets. Right, but slow.
+     * Off by default.
+     *
+     * @param shareGpus whether to
+     * @return this
+     */
+    public Builder shareGpus(boolean shareGpus) {
+      this.shareGpus = shareGpus;
       return this;
     }
 

@@ -36,6 +36,9 @@ record RankEnvironment(
   /** Tells a rank that it leads a process group of its own. */
   static final String OWN_GROUP = "WEFT_PROCESS_GROUP";
 
+  /** Tells a rank that its GPU is also that of other ranks. */
+  static final String SHARED_GPU = "WEFT_SHARE_GPUS";
+
   /** The prefix of the keys of one attempt in the launcher's store, as under torchrun. */
   static String attemptPrefix(String restarts) {
     return "/worker/attempt_" + restarts;
@@ -73,6 +76,21 @@ record RankEnvironment(
     env.put(AGENT_STORE, "True");
     env.put(LAUNCHED, "1");
     return env;
+  }
+
+  /** What lets a rank share its GPU with other processes of a NCCL world. */
+  static Map<String, String> sharedGpu(int rank) {
+    return Map.of(
+        SHARED_GPU,
+        "1",
+        "NCCL_HOSTID",
+        "weft-rank-" + rank,
+        "NCCL_SOCKET_IFNAME",
+        "lo",
+        "NCCL_IB_DISABLE",
+        "1",
+        "NCCL_NVLS_ENABLE",
+        "0");
   }
 
   private static String text(int number) {

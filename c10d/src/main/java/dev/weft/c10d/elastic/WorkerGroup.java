@@ -63,6 +63,9 @@ final class WorkerGroup {
     int rank = place.rank(local);
     var environment = place.of(local);
     environment.put(ErrorFile.VARIABLE, files.errorFile(rank).toString());
+    if (config.shareGpus()) {
+      environment.putAll(RankEnvironment.sharedGpu(rank));
+    }
     environment.putAll(config.environment());
     if (config.nprocPerNode() > 1) {
       putIfUnset(environment, RankEnvironment.OMP_NUM_THREADS);

@@ -6,6 +6,7 @@ import dev.weft.c10d.CompletableWork;
 import dev.weft.c10d.GroupContext;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.c10d.Work;
+import dev.weft.tensor.Regions;
 import dev.weft.tensor.Shapes;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
@@ -161,8 +162,13 @@ final class FakeBackend implements Backend {
 
   /** Device memory is left as it is: no data is the point. */
   private static void copyWhereItFits(StridedTensor from, StridedTensor to) {
-    if (from.device().isCpu() && from.numel() == to.numel()) {
-      CopyKernels.copy(from, to);
+    if (!from.device().isCpu() || from.numel() != to.numel()) {
+      return;
+    }
+    if (to.isContiguous()) {
+      CopyKernels.copy(from, Regions.reshaped(to, from.shape()));
+    } else if (from.isContiguous()) {
+      CopyKernels.copy(Regions.reshaped(from, to.shape()), to);
     }
   }
 }

@@ -3,25 +3,24 @@ package dev.weft.dtensor.checkpoint;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import dev.weft.dtensor.DTensor;
+import dev.weft.nn.Module;
+import dev.weft.optim.Optimizer;
 import dev.weft.tensor.DType;
-import dev.weft.tensor.Regions;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
-import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.Tensors;
 import dev.weft.tensor.autograd.Autograd;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.Comparator;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.stream.Stream;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Saves and loads named tensors over any mesh. Saving is called by all ranks of the world alike;
@@ -29,7 +28,7 @@ import java.util.stream.Stream;
  */
 public final class Checkpoint {
   static final ObjectMapper MAPPER = new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
-  private static final String INDEX = "index.json";
+  static final String INDEX = "index.json";
 
   private final Path folder;
   private final CheckpointIndex index;
@@ -60,28 +59,67 @@ public final class Checkpoint {
     return Autograd.noGrad(() -> PendingSave.start(root, step, tensors, scalars));
   }
 
-  /** The folder of a step. */
-  static Path folder(Path root, long step) {
-    return root.resolve(String.format(java.util.Locale.ROOT, "step-%08d", step));
+  /**
+   * Writes a checkpoint of a module's parameters and buffers, an optimiser's state, numbers, and
+   * where the random stream of distributed tensors stands. Called by all ranks of the world alike.
+   *
+   * @param optimizer of the module's parameters, or null for none
+   * @param scalars numbers to save along, the same on all ranks
+   */
+  public static Checkpoint save(
+      Path root,
+      long step,
+      Module module,
+      @Nullable Optimizer optimizer,
+      Map<String, Double> scalars) {
+    return saveAsync(root, step, module, optimizer, scalars).await();
+  }
+
+  /** The same on a thread of its own; {@link PendingSave#await} commits. */
+  public static PendingSave saveAsync(
+      Path root,
+      long step,
+      Module module,
+      @Nullable Optimizer optimizer,
+      Map<String, Double> scalars) {
+    TrainingState state = TrainingState.of(module, optimizer);
+    return saveAsync(root, step, state.tensors(), state.scalars(scalars));
   }
 
   /** The complete checkpoint of the highest step, if there is any. */
   public static Optional<Checkpoint> latest(Path root) {
-    if (!Files.isDirectory(root)) {
-      return Optional.empty();
-    }
-    try (Stream<Path> entries = Files.list(root)) {
-      return entries
-          .filter(p -> p.getFileName().toString().matches("step-\\d+"))
-          .max(Comparator.comparingLong(Checkpoint::step))
-          .map(Checkpoint::open);
-    } catch (IOException e) {
-      throw new CheckpointException("cannot list " + root + ": " + e.getMessage(), e);
-    }
+    return StepFolder.newestFirst(root).stream().findFirst().map(f -> open(f.path()));
   }
 
-  private static long step(Path folder) {
-    return Long.parseLong(folder.getFileName().toString().substring("step-".length()));
+  /**
+   * The checkpoint of the highest step whose files are all there with the right checksums. What is
+   * passed over is reported.
+   *
+   * @param passedOver gets what is wrong with each newer checkpoint
+   */
+  public static Optional<Checkpoint> latestIntact(
+      Path root, Consumer<CheckpointException> passedOver) {
+    for (StepFolder f : StepFolder.newestFirst(root)) {
+      try {
+        Checkpoint c = open(f.path());
+        c.verify();
+        return Optional.of(c);
+      } catch (CheckpointException e) {
+        passedOver.accept(e);
+      }
+    }
+    return Optional.empty();
+  }
+
+  /** Removes all but the newest checkpoints. Called by one rank, between saves. */
+  public static void keepNewest(Path root, int count) {
+    if (count < 1) {
+      throw new IllegalArgumentException("count is " + count + "; expected 1 or more");
+    }
+    List<StepFolder> all = StepFolder.newestFirst(root);
+    for (StepFolder old : all.subList(Math.min(count, all.size()), all.size())) {
+      old.delete();
+    }
   }
 
   /**
@@ -164,17 +202,46 @@ public final class Checkpoint {
     targets.forEach((name, t) -> check(name, t));
     Autograd.noGrad(
         () -> {
-          try (OpenFiles files = new OpenFiles(folder);
-              TensorScope scope = TensorScope.open()) {
+          try (TensorReader reader = new TensorReader(folder)) {
             targets.forEach(
                 (name, t) -> {
                   CheckpointIndex.Entry entry = index.tensors().get(name);
                   if (entry != null) {
-                    fill(files, name, entry, t);
+                    reader.fill(name, entry, t);
                   }
                 });
           }
         });
+  }
+
+  /**
+   * Fills a module and an optimiser in place, whatever the mesh and placements they were saved
+   * from, and sets the random stream of distributed tensors. Names must be exactly the saved ones.
+   *
+   * @param optimizer of the module's parameters; null leaves a saved one's state unread
+   * @return the numbers that the user has saved along
+   */
+  public Map<String, Double> load(Module module, @Nullable Optimizer optimizer) {
+    TrainingState state = TrainingState.of(module, optimizer);
+    Map<String, Tensor> targets = state.tensors();
+    if (optimizer == null) {
+      for (String name : index.tensors().keySet()) {
+        if (TrainingState.isOfOptimizer(name)) {
+          continue;
+        }
+        if (!targets.containsKey(name)) {
+          throw new CheckpointException(
+              folder + " does not fit: it has tensor '" + name + "' besides " + targets.keySet());
+        }
+      }
+      for (String name : targets.keySet()) {
+        if (!index.tensors().containsKey(name)) {
+          throw new CheckpointException(folder + " does not fit: it lacks tensor '" + name + "'");
+        }
+      }
+    }
+    load(targets, optimizer != null);
+    return state.restore(targets, index.scalars());
   }
 
   private void check(String name, Tensor t) {
@@ -199,34 +266,6 @@ public final class Checkpoint {
     }
   }
 
-  private static void fill(
-      OpenFiles files, String name, CheckpointIndex.Entry entry, Tensor target) {
-    StridedTensor part = part(target);
-    if (part.numel() == 0) {
-      return;
-    }
-    long[] offset = target instanceof DTensor d ? d.spec().globalOffset() : new long[target.ndim()];
-    StridedTensor dense = part.isContiguous() ? part : Tensors.empty(part.dtype(), part.shape());
-    long filled = 0;
-    for (CheckpointIndex.Piece piece : entry.pieces()) {
-      filled += PieceReader.copy(files.get(piece.file()), name, piece, offset, dense);
-    }
-    if (filled != part.numel()) {
-      throw new CheckpointException(
-          "the pieces of tensor '"
-              + name
-              + "' hold "
-              + filled
-              + " of the "
-              + part.numel()
-              + " elements of this rank's part");
-    }
-    if (dense != part) {
-      Regions.copy(dense, part);
-    }
-    part.storage().bumpVersion();
-  }
-
   /** This rank's memory of a tensor. */
   static StridedTensor part(Tensor t) {
     return (StridedTensor) (t instanceof DTensor d ? d.toLocal() : t.detach());
@@ -234,14 +273,15 @@ public final class Checkpoint {
 
   /** Reads everything and compares all checksums. */
   public void verify() {
-    try (OpenFiles files = new OpenFiles(folder)) {
+    try (TensorReader reader = new TensorReader(folder)) {
       index
           .tensors()
           .forEach(
               (name, entry) -> {
                 for (CheckpointIndex.Piece piece : entry.pieces()) {
-                  long sum = files.get(piece.file()).checksum(name);
-                  if (sum != piece.crc32c()) {
+                  long sum = reader.file(piece.file()).checksum(piece.keyOf(name));
+                  Long expected = piece.crc32c();
+                  if (expected == null || sum != expected) {
                     throw new CheckpointException(
                         folder.resolve(piece.file())
                             + " is damaged: the checksum of tensor '"
@@ -249,7 +289,7 @@ public final class Checkpoint {
                             + "' is "
                             + sum
                             + "; the index has "
-                            + piece.crc32c());
+                            + expected);
                   }
                 }
               });
@@ -266,24 +306,5 @@ public final class Checkpoint {
     StridedTensor t = Tensors.empty(DType.of(entry.dtype()), entry.shape());
     load(Map.of(name, t), false);
     return t;
-  }
-
-  /** Files opened when first asked for. */
-  private static final class OpenFiles implements AutoCloseable {
-    private final Path folder;
-    private final Map<String, Safetensors> open = new HashMap<>();
-
-    OpenFiles(Path folder) {
-      this.folder = folder;
-    }
-
-    Safetensors get(String name) {
-      return open.computeIfAbsent(name, n -> Safetensors.open(folder.resolve(n)));
-    }
-
-    @Override
-    public void close() {
-      List.copyOf(open.values()).forEach(Safetensors::close);
-    }
   }
 }

@@ -1,8 +1,10 @@
 package dev.weft.dtensor.checkpoint;
 
+import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The contents of {@code index.json}.
@@ -27,10 +29,21 @@ record CheckpointIndex(
       @JsonProperty("shape") long[] shape,
       @JsonProperty("pieces") List<Piece> pieces) {}
 
-  /** A part of a tensor in a file, under the tensor's name. */
+  /**
+   * A block of a tensor in a file.
+   *
+   * @param key its name in the file, where that is not the tensor's
+   * @param crc32c the checksum of its bytes; null where it is not known
+   */
   record Piece(
       @JsonProperty("file") String file,
+      @JsonProperty("key") @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable String key,
       @JsonProperty("offset") long[] offset,
       @JsonProperty("shape") long[] shape,
-      @JsonProperty("crc32c") long crc32c) {}
+      @JsonProperty("crc32c") @Nullable Long crc32c) {
+    /** The name in the file. */
+    String keyOf(String tensor) {
+      return key == null ? tensor : key;
+    }
+  }
 }

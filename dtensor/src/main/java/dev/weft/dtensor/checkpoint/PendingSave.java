@@ -3,16 +3,20 @@ package dev.weft.dtensor.checkpoint;
 import dev.weft.c10d.Distributed;
 import dev.weft.c10d.ProcessGroup;
 import dev.weft.dtensor.DTensor;
-import dev.weft.dtensor.DTensorSpec;
+import dev.weft.dtensor.LocalBlock;
 import dev.weft.mesh.DeviceMesh;
+import dev.weft.tensor.Regions;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
+import dev.weft.tensor.TensorScope;
+import dev.weft.tensor.Tensors;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -30,9 +34,8 @@ public final class PendingSave {
   private final CompletableFuture<Map<String, Long>> written;
   private @Nullable Checkpoint committed;
 
-  /** A tensor, and this rank's piece of it where it writes one. */
-  private record Described(
-      String dtype, long[] shape, long @Nullable [] offset, long @Nullable [] pieceShape) {}
+  /** A tensor, and the blocks of it that this rank writes, by their keys in the file. */
+  private record Described(String dtype, long[] shape, Map<String, LocalBlock> blocks) {}
 
   private PendingSave(
       SaveFolder folder,
@@ -74,26 +77,36 @@ public final class PendingSave {
   }
 
   private static Described describe(String name, Tensor t, Map<String, StridedTensor> mine) {
-    boolean writes;
-    long[] offset = new long[t.ndim()];
+    List<LocalBlock> blocks;
     if (t instanceof DTensor d) {
-      DTensorSpec spec = d.spec();
-      if (spec.hasPartial()) {
+      if (d.spec().hasPartial()) {
         throw new IllegalArgumentException(
             "save: tensor '" + name + "' has an outstanding reduction: " + d.describe());
       }
-      writes = isFirstCopy(d);
-      offset = spec.globalOffset();
+      blocks = isFirstCopy(d) ? d.spec().localBlocks() : List.of();
     } else {
-      writes = Distributed.rank() == 0;
+      LocalBlock whole = new LocalBlock(new long[t.ndim()], new long[t.ndim()], t.shape());
+      blocks = Distributed.rank() == 0 ? List.of(whole) : List.of();
     }
-    StridedTensor part = Checkpoint.part(t);
-    // A tensor without elements has one piece, so that its dtype and shape are known.
-    if (!writes || (part.numel() == 0 && t.numel() > 0)) {
-      return new Described(t.dtype().label(), t.shape(), null, null);
+    Map<String, LocalBlock> written = new LinkedHashMap<>();
+    if (!blocks.isEmpty()) {
+      StridedTensor part = Checkpoint.part(t);
+      for (int i = 0; i < blocks.size(); i++) {
+        String key = i == 0 ? name : name + "#" + i;
+        written.put(key, blocks.get(i));
+        mine.put(key, hostCopy(blocks.get(i).of(part)));
+      }
     }
-    mine.put(name, part.ownedCopy());
-    return new Described(t.dtype().label(), t.shape(), offset, part.shape());
+    return new Described(t.dtype().label(), t.shape(), written);
+  }
+
+  private static StridedTensor hostCopy(StridedTensor t) {
+    return TensorScope.outside(
+        () -> {
+          StridedTensor copy = Tensors.empty(t.dtype(), t.shape());
+          Regions.copy(t, copy);
+          return copy;
+        });
   }
 
   /** Of the ranks that hold the same part, the one that writes it. */
@@ -113,7 +126,7 @@ public final class PendingSave {
 
   /** What a rank tells the others. */
   record Report(
-      @Nullable String error, Map<String, CheckpointIndex.Piece> pieces, long fileBytes) {}
+      @Nullable String error, Map<String, List<CheckpointIndex.Piece>> pieces, long fileBytes) {}
 
   /** True when this rank's data is on disk. */
   public boolean isWritten() {
@@ -158,20 +171,23 @@ public final class PendingSave {
   private Report report() {
     try {
       Map<String, Long> sums = written.join();
-      Map<String, CheckpointIndex.Piece> pieces = new LinkedHashMap<>();
+      Map<String, List<CheckpointIndex.Piece>> pieces = new LinkedHashMap<>();
       Path file = folder.data(world.rank());
+      String fileName = String.valueOf(file.getFileName());
       tensors.forEach(
-          (name, d) -> {
-            long[] offset = d.offset();
-            long[] shape = d.pieceShape();
-            if (offset != null && shape != null) {
-              Long sum = sums.get(name);
-              pieces.put(
-                  name,
-                  new CheckpointIndex.Piece(
-                      String.valueOf(file.getFileName()), offset, shape, sum == null ? 0 : sum));
-            }
-          });
+          (name, d) ->
+              d.blocks()
+                  .forEach(
+                      (key, block) ->
+                          pieces
+                              .computeIfAbsent(name, n -> new ArrayList<>())
+                              .add(
+                                  new CheckpointIndex.Piece(
+                                      fileName,
+                                      key.equals(name) ? null : key,
+                                      block.globalStart(),
+                                      block.shape(),
+                                      Objects.requireNonNull(sums.get(key))))));
       return new Report(null, pieces, pieces.isEmpty() ? 0 : file.toFile().length());
     } catch (CompletionException e) {
       return new Report(String.valueOf(e.getCause()), Map.of(), 0);
@@ -201,8 +217,7 @@ public final class PendingSave {
         (name, d) -> {
           List<CheckpointIndex.Piece> pieces = new ArrayList<>();
           for (Report r : reports) {
-            CheckpointIndex.Piece piece = r.pieces().get(name);
-            if (piece != null) {
+            for (CheckpointIndex.Piece piece : r.pieces().getOrDefault(name, List.of())) {
               pieces.add(piece);
               files.put(piece.file(), r.fileBytes());
             }

@@ -58,7 +58,7 @@ final class PieceReader {
         source = source * piece.shape()[d] + inPiece[d] + index[d];
         place = place * shape[d] + inTarget[d] + index[d];
       }
-      file.readBytes(name, source * width, address + place * width, run * width);
+      file.readBytes(piece.keyOf(name), source * width, address + place * width, run * width);
       for (int d = k - 1; d >= 0; d--) {
         if (++index[d] < size[d]) {
           break;
@@ -66,14 +66,16 @@ final class PieceReader {
         index[d] = 0;
       }
     }
-    if (Arrays.equals(size, piece.shape()) && Arrays.equals(size, shape)) {
-      requireSum(name, piece, target);
+    Long sum = piece.crc32c();
+    if (sum != null && Arrays.equals(size, piece.shape()) && Arrays.equals(size, shape)) {
+      requireSum(name, piece, sum, target);
     }
     return count;
   }
 
   /** The piece was read whole, so that its checksum can be compared. */
-  private static void requireSum(String name, CheckpointIndex.Piece piece, StridedTensor target) {
+  private static void requireSum(
+      String name, CheckpointIndex.Piece piece, long expected, StridedTensor target) {
     CRC32C sum = new CRC32C();
     long left = target.numel() * target.dtype().byteSize();
     byte[] bytes = new byte[(int) Math.min(1 << 20, Math.max(left, 1))];
@@ -85,7 +87,7 @@ final class PieceReader {
       address += n;
       left -= n;
     }
-    if (sum.getValue() != piece.crc32c()) {
+    if (sum.getValue() != expected) {
       throw new CheckpointException(
           piece.file()
               + " is damaged: the checksum of tensor '"
@@ -93,7 +95,7 @@ final class PieceReader {
               + "' is "
               + sum.getValue()
               + "; the index has "
-              + piece.crc32c());
+              + expected);
     }
   }
 }

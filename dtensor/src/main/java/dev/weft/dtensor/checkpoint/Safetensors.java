@@ -63,7 +63,21 @@ public final class Safetensors implements AutoCloseable {
    * @return the CRC-32C of each tensor's bytes
    */
   public static Map<String, Long> write(Path file, Map<String, ? extends StridedTensor> tensors) {
+    return write(file, tensors, Map.of());
+  }
+
+  /**
+   * The same with text about the file.
+   *
+   * @param metadata by name; what reads the file may show it
+   */
+  public static Map<String, Long> write(
+      Path file, Map<String, ? extends StridedTensor> tensors, Map<String, String> metadata) {
     ObjectNode header = MAPPER.createObjectNode();
+    if (!metadata.isEmpty()) {
+      ObjectNode node = header.putObject("__metadata__");
+      metadata.forEach(node::put);
+    }
     long at = 0;
     for (Map.Entry<String, ? extends StridedTensor> e : tensors.entrySet()) {
       StridedTensor t = e.getValue();

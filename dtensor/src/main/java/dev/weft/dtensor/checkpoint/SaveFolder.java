@@ -9,7 +9,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -23,6 +22,8 @@ final class SaveFolder {
 
   private final Path root;
   private final long step;
+  // Decided by the first rank when the save begins.
+  private int revision;
 
   SaveFolder(Path root, long step) {
     this.root = root;
@@ -34,7 +35,7 @@ final class SaveFolder {
   }
 
   Path target() {
-    return Checkpoint.folder(root, step);
+    return new StepFolder(root, step, revision).path();
   }
 
   private Path partial() {
@@ -46,23 +47,35 @@ final class SaveFolder {
     return partial().resolve("rank-" + rank + ".safetensors");
   }
 
-  /** The first rank makes the folder and removes what crashed saves left; the others wait. */
+  /**
+   * The first rank makes the folder and removes what crashed saves left; the others wait. A step
+   * that is there already gets another revision, so that the old one stays until the new is whole.
+   */
   void prepare(ProcessGroup world) {
     String error = "";
     if (world.rank() == 0) {
       try {
         Files.createDirectories(root);
         removeLeftOvers();
+        revision =
+            StepFolder.newestFirst(root).stream()
+                .filter(f -> f.step() == step)
+                .findFirst()
+                .map(f -> f.revision() + 1)
+                .orElse(0);
         if (!UNDER_WAY.add(partial().toAbsolutePath())) {
           error = "step " + step + " is being saved to " + root + " already; await that first";
         } else {
           Files.createDirectory(partial());
         }
-      } catch (IOException e) {
+      } catch (IOException | CheckpointException e) {
         error = "cannot make " + partial() + ": " + e;
       }
     }
-    requireGood(world, error);
+    String first = exchanged(world, revision + " " + error);
+    int blank = first.indexOf(' ');
+    revision = Integer.parseInt(first.substring(0, blank));
+    requireNone(first.substring(blank + 1));
   }
 
   private void removeLeftOvers() throws IOException {
@@ -77,25 +90,20 @@ final class SaveFolder {
               .toList();
     }
     for (Path p : old) {
-      delete(p);
+      StepFolder.delete(p);
     }
   }
 
-  private static void delete(Path folder) throws IOException {
-    List<Path> paths;
-    try (Stream<Path> walk = Files.walk(folder)) {
-      paths = walk.sorted(Comparator.reverseOrder()).toList();
-    }
-    for (Path p : paths) {
-      Files.delete(p);
-    }
+  /** The first rank's text. */
+  private static String exchanged(ProcessGroup world, String text) {
+    return new String(
+        Exchange.all(world, text.getBytes(StandardCharsets.UTF_8)).get(0), StandardCharsets.UTF_8);
   }
 
   /** The first rank's error, or none, becomes everybody's. */
-  private static void requireGood(ProcessGroup world, String error) {
-    byte[] first = Exchange.all(world, error.getBytes(StandardCharsets.UTF_8)).get(0);
-    if (first.length > 0) {
-      throw new CheckpointException(new String(first, StandardCharsets.UTF_8));
+  private static void requireNone(String error) {
+    if (!error.isEmpty()) {
+      throw new CheckpointException(error);
     }
   }
 
@@ -104,15 +112,21 @@ final class SaveFolder {
     String error = "";
     if (world.rank() == 0) {
       try {
-        writeForced(partial().resolve("index.json"), Checkpoint.MAPPER.writeValueAsBytes(index));
+        writeForced(partial().resolve(Checkpoint.INDEX), Checkpoint.MAPPER.writeValueAsBytes(index));
         force(partial());
-        replaceTarget();
+        Files.move(partial(), target(), StandardCopyOption.ATOMIC_MOVE);
         force(root);
+        for (int old = revision - 1; old >= 0; old--) {
+          Path path = new StepFolder(root, step, old).path();
+          if (Files.exists(path)) {
+            StepFolder.delete(path);
+          }
+        }
       } catch (IOException e) {
         error = "cannot commit " + target() + ": " + e;
       }
     }
-    requireGood(world, error);
+    requireNone(exchanged(world, error));
   }
 
   /** Says that this process no longer writes the folder, whether or not it was committed. */
@@ -120,17 +134,6 @@ final class SaveFolder {
     if (world.rank() == 0) {
       UNDER_WAY.remove(partial().toAbsolutePath());
     }
-  }
-
-  private void replaceTarget() throws IOException {
-    if (!Files.exists(target())) {
-      Files.move(partial(), target(), StandardCopyOption.ATOMIC_MOVE);
-      return;
-    }
-    Path old = target().resolveSibling(target().getFileName() + ".replaced" + PARTIAL);
-    Files.move(target(), old, StandardCopyOption.ATOMIC_MOVE);
-    Files.move(partial(), target(), StandardCopyOption.ATOMIC_MOVE);
-    delete(old);
   }
 
   private static void writeForced(Path file, byte[] bytes) throws IOException {

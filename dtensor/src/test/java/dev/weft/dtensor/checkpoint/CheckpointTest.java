@@ -8,6 +8,7 @@ import dev.weft.dtensor.DTensor;
 import dev.weft.dtensor.DTensorFactories;
 import dev.weft.dtensor.Placement;
 import dev.weft.dtensor.Placements;
+import dev.weft.dtensor.StridedShard;
 import dev.weft.mesh.DeviceMesh;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Shapes;
@@ -135,6 +136,75 @@ class CheckpointTest {
     try (Stream<Path> entries = Files.list(root)) {
       assertThat(entries.filter(p -> p.toString().endsWith(".partial"))).isEmpty();
     }
+  }
+
+  /** P55: saving a step again leaves the old one until the new one is whole. */
+  @Test
+  void aCrashWhileAStepIsSavedAgainLeavesTheOldOne() throws IOException {
+    LocalWorld.run(
+        2,
+        rank -> {
+          Checkpoint unused = Checkpoint.save(root, 7, Map.of("old", counting(4)), Map.of());
+          PendingSave pending = Checkpoint.saveAsync(root, 7, Map.of("new", counting(4)), Map.of());
+          assertThat(Checkpoint.latest(root).orElseThrow().names()).containsExactly("old");
+          unused = pending.await();
+          assertThat(Checkpoint.latest(root).orElseThrow().names()).containsExactly("new");
+        });
+    try (Stream<Path> entries = Files.list(root)) {
+      assertThat(entries.map(p -> p.getFileName().toString())).containsExactly("step-00000007.1");
+    }
+  }
+
+  /** P55: a damaged checkpoint is passed over, and the one before it counts. */
+  @Test
+  void theNewestIntactOneCounts() throws IOException {
+    assertThat(Checkpoint.latestIntact(root, e -> {})).isEmpty();
+    LocalWorld.run(
+        1,
+        rank -> {
+          for (int step = 1; step <= 4; step++) {
+            Checkpoint unused =
+                Checkpoint.save(root, step, Map.of("w", counting(step)), Map.of());
+          }
+          Checkpoint.keepNewest(root, 3);
+        });
+    assertThat(root.resolve("step-00000001")).doesNotExist();
+    Path data = root.resolve("step-00000004").resolve("rank-0.safetensors");
+    byte[] whole = Files.readAllBytes(data);
+    whole[whole.length - 1] ^= 1;
+    Files.write(data, whole);
+    Files.delete(root.resolve("step-00000003").resolve("index.json"));
+    List<String> passed = new ArrayList<>();
+    Checkpoint found =
+        Checkpoint.latestIntact(root, e -> passed.add(e.getMessage())).orElseThrow();
+    assertThat(found.step()).isEqualTo(2);
+    assertThat(passed).hasSize(2);
+    assertThat(passed.get(0)).contains("rank-0.safetensors").contains("'w'").contains("checksum");
+    assertThat(passed.get(1)).contains("step-00000003").contains("index.json");
+  }
+
+  /** A strided placement gives a rank positions that do not follow each other. */
+  @Test
+  void stridedPartsAreSavedBlockByBlock() {
+    List<Placement> strided = List.of(new StridedShard(0, 2), Placements.shard(0));
+    LocalWorld.run(
+        4,
+        rank -> {
+          DeviceMesh mesh = DeviceMesh.initDeviceMesh("cpu", 2, 2);
+          Checkpoint unused =
+              Checkpoint.save(
+                  root,
+                  1,
+                  Map.of("x", DTensor.distributeTensor(counting(7, 3), mesh, strided, null)),
+                  Map.of());
+          Tensor whole = Tensors.empty(DType.FLOAT32, 7, 3);
+          Checkpoint.latest(root).orElseThrow().load(Map.of("x", whole), true);
+          assertThat(whole.toFloatArray()).isEqualTo(counting(7, 3).toFloatArray());
+          DTensor again = DTensorFactories.zeros(mesh, strided, DType.FLOAT32, 7, 3);
+          Checkpoint.latest(root).orElseThrow().load(Map.of("x", again), true);
+          assertThat(again.toFloatArray()).isEqualTo(counting(7, 3).toFloatArray());
+        });
+    Checkpoint.latest(root).orElseThrow().verify();
   }
 
   @Test

@@ -7,6 +7,7 @@ import dev.weft.c10d.Distributed;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.c10d.Work;
 import dev.weft.c10d.World;
+import dev.weft.dtensor.checkpoint.Checkpoint;
 import dev.weft.examples.reference.ClassBatches;
 import dev.weft.examples.reference.Mlp;
 import dev.weft.examples.reference.MlpConfig;
@@ -16,9 +17,9 @@ import dev.weft.parallel.Ddp;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.op.Losses;
-import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Locale;
+import java.util.Map;
 
 /**
  * Data-parallel training that goes on after a rank, or a node, was lost:
@@ -28,15 +29,17 @@ import java.util.Locale;
  *     --nproc-per-node 2 dev.weft.examples.elastic.ElasticTraining FOLDER STEPS EVERY
  * }</pre>
  *
- * <p>Every {@code EVERY} steps rank 0 saves a checkpoint in {@code FOLDER}; whoever is rank 0 after
+ * <p>Every {@code EVERY} steps the ranks save a checkpoint in {@code FOLDER}; whoever is rank 0 after
  * a restart must find it there. All of the batch is split over whatever ranks there are, so the
  * losses do not depend on their number but for rounding.
  */
 public final class ElasticTraining {
+  private static final int KEPT = 2;
+
   private ElasticTraining() {}
 
   /** Runs one rank; arguments: folder, steps, steps from checkpoint to checkpoint. */
-  public static void main(String[] args) throws IOException {
+  public static void main(String[] args) {
     if (args.length != 3) {
       throw new IllegalArgumentException(args.length + " arguments; expected FOLDER STEPS EVERY");
     }
@@ -66,22 +69,20 @@ public final class ElasticTraining {
    *
    * @return the loss of the last step, the same on all ranks
    */
-  static double train(Path folder, int steps, int every) throws IOException {
+  static double train(Path folder, int steps, int every) {
     MlpConfig config = MlpConfig.reference();
     DeviceMesh mesh = initDeviceMesh("cpu", dim("dp", Distributed.worldSize()));
     if (config.batch() % mesh.size() != 0) {
       throw new IllegalArgumentException(
           mesh.size() + " ranks; expected a divisor of the batch of " + config.batch() + " rows");
     }
-    Checkpoints checkpoints = new Checkpoints(folder);
     Mlp model = new Mlp(config);
-    int first = restore(checkpoints, model);
+    int first = restore(folder, model);
     Ddp ddp = Ddp.of(model, mesh); // all ranks take rank 0's parameters
     ClassBatches batches = new ClassBatches(config);
     int rows = config.batch() / mesh.size();
     int from = Distributed.rank() * rows;
     double last = Double.NaN;
-    // Without momentum the parameters are all there is to save.
     Sgd optimizer = Sgd.over(model.parameters()).learningRate(config.lr()).build();
     try {
       for (int step = first; step < steps; step++) {
@@ -95,9 +96,12 @@ public final class ElasticTraining {
           Work unused = mesh.getGroup().allReduce(mean, ReduceOp.AVG);
           last = mean.item();
         }
-        if ((step + 1) % every == 0 && Distributed.rank() == 0) {
-          checkpoints.save(step + 1, model.namedParameters());
-          System.out.printf(Locale.ROOT, "step %d loss %.6f, saved%n", step + 1, last);
+        if ((step + 1) % every == 0) {
+          Checkpoint unused = Checkpoint.save(folder, step + 1, model, optimizer, Map.of());
+          if (Distributed.rank() == 0) {
+            Checkpoint.keepNewest(folder, KEPT);
+            System.out.printf(Locale.ROOT, "step %d loss %.6f, saved%n", step + 1, last);
+          }
         }
       }
     } finally {
@@ -107,15 +111,17 @@ public final class ElasticTraining {
   }
 
   /** Rank 0 reads the last checkpoint; all ranks learn which step comes next. */
-  private static int restore(Checkpoints checkpoints, Mlp model) throws IOException {
+  private static int restore(Path folder, Mlp model) {
     try (TensorScope scope = TensorScope.open()) {
       Tensor steps = Tensor.of(new long[] {0});
       if (Distributed.rank() == 0) {
-        var latest = checkpoints.latest();
+        var latest =
+            Checkpoint.latestIntact(folder, e -> System.err.println("passed over: " + e.getMessage()));
         if (latest.isPresent()) {
-          latest.get().copyTo(model.namedParameters());
-          steps = Tensor.of(new long[] {latest.get().steps()});
-          System.out.printf("resumed after step %d%n", latest.get().steps());
+          // Without momentum the parameters are all that matters; the others get them from rank 0.
+          var unused = latest.get().load(model, null);
+          steps = Tensor.of(new long[] {latest.get().step()});
+          System.out.printf("resumed after step %d%n", latest.get().step());
         }
       }
       Work unused = Distributed.broadcast(steps, 0);

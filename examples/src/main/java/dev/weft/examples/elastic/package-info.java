@@ -1,4 +1,4 @@
-/** Training that survives the loss of ranks: {@code ElasticTraining} and its checkpoints. */
+/** Training that survives the loss of ranks: {@code ElasticTraining}. */
 @NullMarked
 package dev.weft.examples.elastic;
 

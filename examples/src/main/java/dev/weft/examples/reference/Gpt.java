@@ -4,6 +4,7 @@ import dev.weft.nn.Embedding;
 import dev.weft.nn.Linear;
 import dev.weft.nn.Module;
 import dev.weft.nn.RmsNorm;
+import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.op.Activations;
@@ -12,6 +13,7 @@ import dev.weft.tensor.op.Pointwise;
 import dev.weft.tensor.op.Views;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A byte-level decoder with rotary positions, RMS norms and gated feed-forward layers; no biases,
@@ -29,8 +31,9 @@ public final class Gpt extends Module {
     embedding =
         registerModule("tok_emb", new Embedding(initial(c, "tok_emb.weight", c.vocab(), d)));
     Module layers = registerModule("layers", new Layers());
+    RopeTables tables = new RopeTables(c.seq(), c.headSize(), c.ropeTheta());
     for (int i = 0; i < c.nLayers(); i++) {
-      blocks.add(((Layers) layers).add(new Block(c, "layers." + i + ".")));
+      blocks.add(((Layers) layers).add(new Block(c, tables, "layers." + i + ".")));
     }
     norm = registerModule("norm", new RmsNorm(initial(c, "norm.weight", d), c.normEps()));
     output = registerModule("output", new Linear(initial(c, "output.weight", c.vocab(), d), null));
@@ -73,12 +76,12 @@ public final class Gpt extends Module {
     private final RmsNorm feedForwardNorm;
     private final FeedForward feedForward;
 
-    Block(GptConfig c, String path) {
+    Block(GptConfig c, RopeTables tables, String path) {
       attentionNorm =
           registerModule(
               "attn_norm",
               new RmsNorm(initial(c, path + "attn_norm.weight", c.dModel()), c.normEps()));
-      attention = registerModule("attn", new SelfAttention(c, path + "attn."));
+      attention = registerModule("attn", new SelfAttention(c, tables, path + "attn."));
       feedForwardNorm =
           registerModule(
               "ffn_norm",
@@ -93,18 +96,47 @@ public final class Gpt extends Module {
     }
   }
 
+  /** The rotations of all positions, computed once and kept on the device that asks. */
+  private static final class RopeTables {
+    private final int positions;
+    private final int width;
+    private final double theta;
+    private Tensor @Nullable [] tables;
+
+    RopeTables(int positions, int width, double theta) {
+      this.positions = positions;
+      this.width = width;
+      this.theta = theta;
+    }
+
+    /** Cosines and sines of the first positions. */
+    Tensor[] of(int seq, Device device) {
+      Tensor[] all = tables;
+      if (all == null || !all[0].device().equals(device)) {
+        all =
+            TensorScope.outside(
+                () -> {
+                  Tensor[] host = Attention.ropeTables(positions, width, theta);
+                  return new Tensor[] {host[0].to(device), host[1].to(device)};
+                });
+        tables = all;
+      }
+      return new Tensor[] {all[0].slice(0, 0, seq), all[1].slice(0, 0, seq)};
+    }
+  }
+
   private static final class SelfAttention extends Module {
     private final int headSize;
-    private final double theta;
+    private final RopeTables tables;
     private final Linear query;
     private final Linear key;
     private final Linear value;
     private final Linear out;
 
-    SelfAttention(GptConfig c, String path) {
+    SelfAttention(GptConfig c, RopeTables tables, String path) {
       int d = c.dModel();
       headSize = c.headSize();
-      theta = c.ropeTheta();
+      this.tables = tables;
       query = registerModule("wq", linear(c, path + "wq", d, d));
       key = registerModule("wk", linear(c, path + "wk", d, d));
       value = registerModule("wv", linear(c, path + "wv", d, d));
@@ -115,9 +147,9 @@ public final class Gpt extends Module {
     protected Tensor forward(Tensor... inputs) {
       Tensor x = inputs[0];
       int seq = (int) x.size(1);
-      Tensor[] tables = Attention.ropeTables(seq, headSize, theta);
-      Tensor q = Attention.rope(heads(query.call(x)), tables[0], tables[1], 1);
-      Tensor k = Attention.rope(heads(key.call(x)), tables[0], tables[1], 1);
+      Tensor[] angles = tables.of(seq, x.device());
+      Tensor q = Attention.rope(heads(query.call(x)), angles[0], angles[1], 1);
+      Tensor k = Attention.rope(heads(key.call(x)), angles[0], angles[1], 1);
       Tensor v = heads(value.call(x));
       Tensor mixed =
           Attention.scaledDotProduct(

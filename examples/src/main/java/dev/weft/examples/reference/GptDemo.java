@@ -17,17 +17,24 @@ public final class GptDemo {
    * What to do.
    *
    * @param layout the mesh
+   * @param deviceType {@code cpu} or {@code cuda}
    * @param steps training steps
    * @param check whether to compare each step with the recorded run
    * @param text a file to train on, or null for the text that comes with the examples
    * @param live whether progress overwrites one line (a terminal)
    */
   public record Options(
-      Layout layout, int steps, boolean check, @Nullable Path text, boolean live) {
+      Layout layout,
+      String deviceType,
+      int steps,
+      boolean check,
+      @Nullable Path text,
+      boolean live) {
     /** As arguments of {@link GptDemo#main}. */
     public String[] toArguments() {
       return new String[] {
         layout.toString(),
+        deviceType,
         String.valueOf(steps),
         String.valueOf(check),
         text == null ? "" : text.toString(),
@@ -38,10 +45,11 @@ public final class GptDemo {
     private static Options of(String[] args) {
       return new Options(
           Layout.parse(args[0]),
-          Integer.parseInt(args[1]),
-          Boolean.parseBoolean(args[2]),
-          args[3].isEmpty() ? null : Path.of(args[3]),
-          Boolean.parseBoolean(args[4]));
+          args[1],
+          Integer.parseInt(args[2]),
+          Boolean.parseBoolean(args[3]),
+          args[4].isEmpty() ? null : Path.of(args[4]),
+          Boolean.parseBoolean(args[5]));
     }
   }
 
@@ -70,7 +78,8 @@ public final class GptDemo {
     byte[] text = file == null ? TextBatches.corpus() : Files.readAllBytes(file);
     // The learning rate's schedule is that of the reference for its number of steps.
     GptConfig scheduled = steps <= config.steps() ? config : config.withSteps(steps);
-    try (GptTraining training = new GptTraining(scheduled, options.layout(), text)) {
+    try (GptTraining training =
+        new GptTraining(scheduled, options.layout(), options.deviceType(), text)) {
       boolean good = true;
       double first = 0;
       double last = 0;

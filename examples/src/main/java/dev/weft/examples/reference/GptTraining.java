@@ -7,15 +7,18 @@ import static dev.weft.mesh.DeviceMesh.dim;
 import static dev.weft.mesh.DeviceMesh.initDeviceMesh;
 
 import dev.weft.c10d.ReduceOp;
-import dev.weft.dtensor.Gradients;
 import dev.weft.dtensor.tp.ParallelStyle;
 import dev.weft.dtensor.tp.Parallelize;
 import dev.weft.mesh.DeviceMesh;
+import dev.weft.nn.Module;
 import dev.weft.optim.AdamW;
+import dev.weft.optim.Clipping;
 import dev.weft.parallel.Ddp;
+import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.autograd.Autograd;
+import dev.weft.tensor.cuda.Cuda;
 import dev.weft.tensor.op.Losses;
 import dev.weft.tensor.op.Views;
 import java.nio.charset.StandardCharsets;
@@ -28,6 +31,7 @@ public final class GptTraining implements AutoCloseable {
 
   private final GptConfig config;
   private final Layout layout;
+  private final Device device;
   private final TextBatches batches;
   private final DeviceMesh mesh;
   private final Gpt model;
@@ -36,15 +40,18 @@ public final class GptTraining implements AutoCloseable {
   /**
    * Sets up this rank; to be called on all ranks of a world of {@code layout.ranks()}.
    *
+   * @param deviceType {@code cpu}, or {@code cuda} for this thread's current device
    * @param text what to train on
    */
-  public GptTraining(GptConfig config, Layout layout, byte[] text) {
+  public GptTraining(GptConfig config, Layout layout, String deviceType, byte[] text) {
     check(config, layout);
     this.config = config;
     this.layout = layout;
     this.batches = new TextBatches(text, config);
-    this.mesh = initDeviceMesh("cpu", dim("dp", layout.dp()), dim("tp", layout.tp()));
+    this.mesh = initDeviceMesh(deviceType, dim("dp", layout.dp()), dim("tp", layout.tp()));
+    this.device = deviceType.equals("cuda") ? Device.cuda(Cuda.currentDevice()) : Device.CPU;
     this.model = new Gpt(config);
+    Module moved = model.to(device);
     if (layout.tp() > 1) {
       Gpt unused = Parallelize.parallelizeModule(model, mesh.get("tp"), PLAN);
     }
@@ -99,12 +106,13 @@ public final class GptTraining implements AutoCloseable {
       int rows = config.batch() / layout.dp();
       int first = mesh.coordinate(0) * rows;
       TextBatches.Batch batch = batches.rows(step, first, first + rows);
-      Tensor logits = model.call(batch.inputs());
+      Tensor logits = model.call(batch.inputs().to(device));
       Tensor loss =
           Losses.crossEntropy(
-              Views.reshape(logits, -1, config.vocab()), Views.reshape(batch.targets(), -1));
+              Views.reshape(logits, -1, config.vocab()),
+              Views.reshape(batch.targets().to(device), -1));
       loss.backward();
-      double norm = Gradients.clipNorm(model.parameters(), config.clip());
+      double norm = Clipping.clipGradNorm(model.parameters(), config.clip());
       optimizer.learningRate(config.learningRate(step));
       optimizer.step();
       optimizer.zeroGrad();
@@ -149,7 +157,9 @@ public final class GptTraining implements AutoCloseable {
             Autograd.noGrad(
                 () ->
                     Views.select(
-                            Views.select(model.call(Tensor.of(window, 1, used)), 0, 0), 0, used - 1)
+                            Views.select(model.call(Tensor.of(window, 1, used).to(device)), 0, 0),
+                            0,
+                            used - 1)
                         .toFloatArray());
       }
       text.append((char) choose(logits, temperature, (random.symmetric(i) + 1) / 2));

@@ -7,10 +7,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.weft.c10d.LocalWorld;
 import dev.weft.c10d.ReduceOp;
-import dev.weft.dtensor.Gradients;
 import dev.weft.dtensor.tp.Parallelize;
 import dev.weft.dtensor.tp.Styles;
 import dev.weft.mesh.DeviceMesh;
+import dev.weft.optim.Clipping;
 import dev.weft.optim.Sgd;
 import dev.weft.parallel.Ddp;
 import dev.weft.tensor.Tensor;
@@ -52,7 +52,7 @@ class ReferenceRunsTest {
         dp * tp,
         rank -> {
           try (GptTraining training =
-              new GptTraining(config, new Layout(dp, tp), TextBatches.corpus())) {
+              new GptTraining(config, new Layout(dp, tp), "cpu", TextBatches.corpus())) {
             for (int step = 0; step < config.steps(); step++) {
               GptTraining.Step s = training.step(step);
               assertThat(golden.difference(step, s.loss(), s.gradNorm())).isEmpty();
@@ -92,7 +92,7 @@ class ReferenceRunsTest {
         ClassBatches.Batch batch = batches.rows(step, first, first + rows);
         Tensor loss = Losses.crossEntropy(model.call(batch.inputs()), batch.labels());
         loss.backward();
-        double norm = Gradients.norm(model.parameters());
+        double norm = Clipping.gradNorm(model.parameters());
         optimizer.step();
         optimizer.zeroGrad();
         Tensor mean = loss.detach();
@@ -112,7 +112,7 @@ class ReferenceRunsTest {
             1,
             rank -> {
               try (GptTraining training =
-                  new GptTraining(config, new Layout(1, 1), TextBatches.corpus())) {
+                  new GptTraining(config, new Layout(1, 1), "cpu", TextBatches.corpus())) {
                 GptTraining.Step unused = training.step(0);
                 // Garbage of earlier tests may still go; nothing may come.
                 long before = HostMemory.liveBytes();

@@ -59,7 +59,12 @@ final class CopyKernel {
               0);
       return;
     }
-    launch.int64(source).int64(target).int64(g.numel).int32(g.ndim);
+    strided(module, g, device, source, target);
+  }
+
+  /** Copies in a geometry whose tensor 0 is the target; the source's strides may be negative. */
+  static void strided(KernelModule module, Geometry g, int device, long source, long target) {
+    Launch launch = Launch.on(device).int64(source).int64(target).int64(g.numel).int32(g.ndim);
     g.addSizes(launch.align(8));
     g.addStrides(launch, 1);
     g.addStrides(launch, 0);

@@ -93,8 +93,8 @@ public final class Cuda {
     }
 
     private static String linkReason(String message) {
-      if (message.contains("libcuda.so")) {
-        return "there is no NVIDIA driver on this machine (libcuda.so.1 cannot be loaded)";
+      if (message.contains("libcuda.so") || CudaLibraries.find("libcuda.so.1") == null) {
+        return "there is no NVIDIA driver on this machine (libcuda.so.1 was not found)";
       }
       CudaLibraries.Found cudart = CudaLibraries.load("libcudart.so.13");
       if (cudart.problem() != null) {
@@ -171,6 +171,11 @@ public final class Cuda {
   public static void setDevice(int device) {
     check(device);
     CudaThread.current().setDevice(device);
+  }
+
+  /** Has calls of CUDA's libraries on this thread go to a device; the current one stays. */
+  public static void bind(int device) {
+    CudaThread unused = CudaThread.bind(device);
   }
 
   /** Free and total memory of a device in bytes, as the driver sees it. */

@@ -11,8 +11,8 @@ import dev.weft.tensor.StridedTensor;
 public final class CudaEmbedding {
   private static final int THREADS = 256;
   private static final int SUM_THREADS = 128;
-  private static final long FORWARD = CudaFaults.operator("embedding");
-  private static final long BACKWARD = CudaFaults.operator("embedding_backward");
+  private static final long FORWARD = CudaFaults.code("embedding");
+  private static final long BACKWARD = CudaFaults.code("embedding_backward");
   private static final KernelsByDType WIDE = kernel("embedding_wide");
   private static final KernelsByDType SINGLE = kernel("embedding_single");
   private static final KernelsByDType COUNT = kernel("embedding_count");
@@ -48,7 +48,7 @@ public final class CudaEmbedding {
       long to = out.dataAddress();
       boolean vectors = n % vector == 0 && pitch % vector == 0 && (from | to) % 16 == 0;
       long index = temporaries.contiguous(indices, DType.INT64).dataAddress();
-      long fault = CudaFaults.address(device);
+      long fault = CudaFaults.record(device);
       long items = vectors ? n / vector : n;
       int x = items >= 128 ? 128 : items > 32 ? 64 : 32;
       int y = THREADS / x;
@@ -104,7 +104,7 @@ public final class CudaEmbedding {
       long starts = temporaries.empty(DType.INT32, rows).dataAddress();
       long next = temporaries.empty(DType.INT32, rows).dataAddress();
       long places = temporaries.empty(DType.INT32, count).dataAddress();
-      long fault = CudaFaults.address(device);
+      long fault = CudaFaults.record(device);
       long blocks = Grids.blocks(device, count, THREADS);
       Launch.on(device)
           .int64(index)

@@ -1,102 +1,83 @@
 package dev.weft.tensor.cuda;
 
-import static org.bytedeco.cuda.global.cudart.cudaHostAlloc;
-import static org.bytedeco.cuda.global.cudart.cudaHostAllocMapped;
-import static org.bytedeco.cuda.global.cudart.cudaHostAllocPortable;
-
 import dev.weft.tensor.memory.Memory;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicLongArray;
-import org.bytedeco.javacpp.Pointer;
-import org.bytedeco.javacpp.PointerPointer;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
- * What kernels tell the host of: an index that is out of range. A kernel cannot throw; it writes
- * the operator's number, the index and the bound into memory of the host, gives NaN for what the
- * index should have picked, and touches nothing else. The host throws when it next waits for the
- * device or launches a kernel that takes indices. Thread-safe.
+ * Positions out of range that kernels came across. A kernel cannot throw: it writes a record into
+ * memory of the host ({@code report_fault} of {@code common.cuh}) and leaves the element out. The
+ * exception comes at the next operator that reads positions on this device, or when the host waits
+ * for one of its streams, whichever is first. Thread-safe.
  */
-final class CudaFaults {
-  private static final int MOST_DEVICES = 64;
-  private static final int WORDS = 4;
-  private static final AtomicLongArray SLOTS = new AtomicLongArray(MOST_DEVICES);
-  private static final List<String> OPERATORS = new ArrayList<>();
+public final class CudaFaults {
+  private static final int RECORD_BYTES = 16;
+  private static final List<String> OPERATORS = new CopyOnWriteArrayList<>(List.of("none"));
+  private static final Object LOCK = new Object();
+  // By device; 0 where no kernel could have reported.
+  private static volatile long[] records = new long[0];
 
   private CudaFaults() {}
 
-  /** The number under which kernels report for an operator. */
-  static long operator(String name) {
-    synchronized (OPERATORS) {
-      int at = OPERATORS.indexOf(name);
-      if (at < 0) {
-        at = OPERATORS.size();
-        OPERATORS.add(name);
-      }
-      return at + 1L;
+  /** The number by which kernels name an operator; to be asked for once. */
+  static int code(String operator) {
+    synchronized (LOCK) {
+      OPERATORS.add(operator);
+      return OPERATORS.size() - 1;
     }
   }
 
-  /** Where kernels of a device report, for a launch; throws what was reported before. */
-  static long address(int device) {
-    long slot = SLOTS.get(device);
-    if (slot == 0) {
-      return make(device);
+  /** Where kernels on a device write their record; what was written before is thrown first. */
+  static long record(int device) {
+    long[] all = records;
+    if (device < all.length && all[device] != 0) {
+      check(device);
+      return all[device];
     }
-    check(device);
-    return slot;
+    return allocate(device);
   }
 
-  private static synchronized long make(int device) {
-    long slot = SLOTS.get(device);
-    if (slot == 0) {
-      CudaThread.bind(device);
-      try (PointerPointer<Pointer> out = new PointerPointer<>(1)) {
-        CudaCheck.runtime(
-            "cudaHostAlloc",
-            cudaHostAlloc(out, WORDS * 8L, cudaHostAllocMapped | cudaHostAllocPortable));
-        slot = out.get().address();
+  private static long allocate(int device) {
+    synchronized (LOCK) {
+      long[] all = Arrays.copyOf(records, Math.max(records.length, device + 1));
+      if (all[device] == 0) {
+        all[device] = PinnedMemory.take(RECORD_BYTES).address;
+        Memory.putLong(all[device], 0);
+        records = all;
       }
-      for (int i = 0; i < WORDS; i++) {
-        Memory.putLong(slot + 8L * i, 0);
-      }
-      SLOTS.set(device, slot);
+      return all[device];
     }
-    return slot;
   }
 
   /**
-   * Throws what kernels of a device have reported since the last call.
+   * Throws what kernels that are done have reported.
    *
-   * @throws IndexOutOfBoundsException naming the operator, the index and the bound
+   * @throws IndexOutOfBoundsException naming the operator, the position and what was expected
    */
   static void check(int device) {
-    long slot = SLOTS.get(device);
-    if (slot != 0 && Memory.getLong(slot) != 0) {
-      raise(device, slot);
-    }
-  }
-
-  private static synchronized void raise(int device, long slot) {
-    long operator = Memory.getLong(slot);
-    if (operator == 0) {
+    long[] all = records;
+    if (device >= all.length || all[device] == 0 || Memory.getLong(all[device]) == 0) {
       return;
     }
-    long index = Memory.getLong(slot + 8);
-    long bound = Memory.getLong(slot + 16);
-    Memory.putLong(slot, 0);
-    String name;
-    synchronized (OPERATORS) {
-      name = OPERATORS.get((int) operator - 1);
+    long first;
+    long index;
+    synchronized (LOCK) {
+      first = Memory.getLong(all[device]);
+      index = Memory.getLong(all[device] + 8);
+      Memory.putLong(all[device], 0);
     }
-    throw new IndexOutOfBoundsException(
-        name
-            + ": index "
-            + index
-            + " is out of range; expected [0, "
-            + (bound - 1)
-            + "] (found on cuda:"
-            + device
-            + " by a call before this one)");
+    if (first != 0) {
+      long size = first & 0xffff_ffff_ffffL;
+      throw new IndexOutOfBoundsException(
+          OPERATORS.get((int) (first >>> 48))
+              + ": index "
+              + index
+              + " is out of range; expected [0, "
+              + (size - 1)
+              + "] (found on device cuda:"
+              + device
+              + " by an earlier call)");
+    }
   }
 }

@@ -14,8 +14,8 @@ public final class CudaLosses {
   private static final int SHORT = 1024;
   private static final int ROWS = 4;
   private static final int THREADS = 256;
-  private static final long CROSS_ENTROPY = CudaFaults.operator("cross_entropy");
-  private static final long NLL = CudaFaults.operator("nll_loss");
+  private static final long CROSS_ENTROPY = CudaFaults.code("cross_entropy");
+  private static final long NLL = CudaFaults.code("nll_loss");
   private static final @Nullable Kernels[] KERNELS = new Kernels[CudaTypes.COUNT * CudaTypes.COUNT];
 
   /** The kernels for logits of one dtype and losses of another. */
@@ -110,7 +110,7 @@ public final class CudaLosses {
       target.storage().await();
       if (rows > 0) {
         long x = temporaries.contiguous(in).dataAddress();
-        long fault = CudaFaults.address(device);
+        long fault = CudaFaults.record(device);
         Launch launch =
             Launch.on(device)
                 .int64(x)
@@ -197,7 +197,7 @@ public final class CudaLosses {
             .int64(o.ignore())
             .run(kernels.count, 1, 1024);
       }
-      long fault = CudaFaults.address(device);
+      long fault = CudaFaults.record(device);
       if (crossEntropy) {
         long x = temporaries.contiguous(in).dataAddress();
         Launch launch =

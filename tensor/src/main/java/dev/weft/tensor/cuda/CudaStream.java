@@ -158,7 +158,7 @@ public final class CudaStream implements AutoCloseable {
   /**
    * Waits on the host until all work given so far is done.
    *
-   * @throws IndexOutOfBoundsException if a kernel of the device met an index that is out of range
+   * @throws IndexOutOfBoundsException if some of it met a position out of range
    */
   public void synchronize() {
     CudaThread.bind(device);

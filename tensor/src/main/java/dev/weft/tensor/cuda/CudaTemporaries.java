@@ -31,6 +31,11 @@ final class CudaTemporaries implements AutoCloseable {
     return t;
   }
 
+  /** Memory of a size in bytes. */
+  StridedTensor bytes(long bytes) {
+    return empty(DType.UINT8, bytes);
+  }
+
   /** A contiguous copy of a dtype. */
   StridedTensor packed(StridedTensor t, DType dtype) {
     StridedTensor copy = empty(dtype, t.shape());

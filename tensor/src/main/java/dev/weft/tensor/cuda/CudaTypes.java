@@ -29,4 +29,9 @@ final class CudaTypes {
       case BOOL -> "b8";
     };
   }
+
+  /** The type that values of a dtype are computed in. */
+  static String accumulator(DType dtype) {
+    return !dtype.isFloatingPoint() ? "i64" : dtype == DType.FLOAT64 ? "double" : "float";
+  }
 }

@@ -15,7 +15,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import org.bytedeco.cuda.nvrtc._nvrtcProgram;
@@ -51,16 +50,20 @@ final class KernelCompiler {
         + " ms in all";
   }
 
-  /** Machine code for an architecture such as {@code sm_90}. */
-  static byte[] compile(String name, String source, List<String> defines, String architecture) {
+  /**
+   * Machine code for an architecture such as {@code sm_90}.
+   *
+   * @param title what the source is, for messages
+   * @param name of the source file
+   */
+  static byte[] compile(String title, String name, String source, String architecture) {
     long start = System.nanoTime();
-    List<String> options = new ArrayList<>();
-    options.add("--gpu-architecture=" + architecture);
-    options.add("--std=c++17");
-    options.add("--extra-device-vectorization");
-    for (String define : defines) {
-      options.add("-D" + define);
-    }
+    List<String> options =
+        List.of(
+            "--gpu-architecture=" + architecture,
+            "--std=c++17",
+            "--extra-device-vectorization",
+            "--minimal");
     String key = version() + '\0' + options + '\0' + source;
     Path file =
         folder()
@@ -76,7 +79,7 @@ final class KernelCompiler {
                     + ".cubin");
     byte[] code = read(file);
     if (code == null) {
-      code = build(name, source, options);
+      code = build(title, name, source, options);
       write(file, code);
       COMPILED.incrementAndGet();
     } else {
@@ -87,7 +90,9 @@ final class KernelCompiler {
   }
 
   private static String version() {
-    CudaLibraries.Found unused = CudaLibraries.load("libnvrtc.so.13");
+    // The second opens the first by its name alone, and finds it only where it is loaded already.
+    CudaLibraries.Found unused = CudaLibraries.load("libnvrtc-builtins.so.13.0");
+    unused = CudaLibraries.load("libnvrtc.so.13");
     int[] major = {0};
     int[] minor = {0};
     try {
@@ -102,21 +107,21 @@ final class KernelCompiler {
     return major[0] + "." + minor[0];
   }
 
-  private static byte[] build(String name, String source, List<String> options) {
+  private static byte[] build(String title, String name, String source, List<String> options) {
     _nvrtcProgram program = new _nvrtcProgram();
     try (BytePointer text = new BytePointer(source, StandardCharsets.UTF_8);
-        BytePointer title = new BytePointer(name, StandardCharsets.UTF_8);
+        BytePointer file = new BytePointer(name, StandardCharsets.UTF_8);
         PointerPointer<BytePointer> arguments =
             new PointerPointer<>(options.toArray(String[]::new))) {
       CudaCheck.nvrtc(
           "nvrtcCreateProgram",
           nvrtcCreateProgram(
-              program, text, title, 0, (PointerPointer<?>) null, (PointerPointer<?>) null));
+              program, text, file, 0, (PointerPointer<?>) null, (PointerPointer<?>) null));
       try {
         int code = nvrtcCompileProgram(program, options.size(), arguments);
         if (code != 0) {
           throw new CudaException(
-              name + " " + options + " does not compile:\n" + log(program), code);
+              title + " does not compile for " + options.get(0) + ":\n" + log(program), code);
         }
         try (SizeTPointer size = new SizeTPointer(1)) {
           CudaCheck.nvrtc("nvrtcGetCUBINSize", nvrtcGetCUBINSize(program, size));

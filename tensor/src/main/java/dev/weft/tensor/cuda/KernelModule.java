@@ -70,7 +70,8 @@ public final class KernelModule {
     CUmod_st module = loaded.get(device);
     if (module == null) {
       byte[] code =
-          KernelCompiler.compile(file, source(), defines, Cuda.properties(device).architecture());
+          KernelCompiler.compile(
+              toString(), file, source(), Cuda.properties(device).architecture());
       CudaThread.bind(device);
       // Makes the device's primary context current on this thread, which the driver API needs.
       CudaCheck.runtime("cudaFree", cudaFree((Pointer) null));
@@ -84,7 +85,16 @@ public final class KernelModule {
   }
 
   private String source() {
-    return resource("common.cuh") + "\n#line 1 \"" + file + "\"\n" + resource(file);
+    // Not as options: those would be seen by the compiler's own header, and by common.cuh.
+    StringBuilder text = new StringBuilder(resource("common.cuh"));
+    for (String define : defines) {
+      text.append("\n#define ").append(define.replaceFirst("=", " "));
+    }
+    return text.append("\n#line 1 \"")
+        .append(file)
+        .append("\"\n")
+        .append(resource(file))
+        .toString();
   }
 
   static String resource(String name) {

@@ -4,6 +4,8 @@ import static org.bytedeco.cuda.global.cudart.cuLaunchKernel;
 
 import dev.weft.tensor.memory.Memory;
 import org.bytedeco.javacpp.LongPointer;
+import org.bytedeco.javacpp.Pointer;
+import org.bytedeco.javacpp.PointerPointer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -19,17 +21,18 @@ public final class Launch {
   private static final long BUFFER_POINTER = 1;
   private static final long BUFFER_SIZE = 2;
 
-  // Arguments, then the five entries of the "extra" list, then the size in bytes.
-  private final LongPointer memory = new LongPointer(CAPACITY / 8 + 6);
+  // Arguments, then their size in bytes.
+  private final LongPointer memory = new LongPointer(CAPACITY / 8 + 1);
   private final long buffer = memory.address();
-  private final long sizeAt = buffer + CAPACITY + 40;
-  private final RawPointer extra = new RawPointer(buffer + CAPACITY);
+  private final long sizeAt = buffer + CAPACITY;
+  // Of this very type: for another the binding passes a pointer to the pointer.
+  private final PointerPointer<Pointer> extra = new PointerPointer<>(5);
   private int used;
   private int device;
   private @Nullable CudaStream stream;
 
   Launch() {
-    long list = buffer + CAPACITY;
+    long list = extra.address();
     Memory.putLong(list, BUFFER_POINTER);
     Memory.putLong(list + 8, buffer);
     Memory.putLong(list + 16, BUFFER_SIZE);
@@ -154,7 +157,7 @@ public final class Launch {
             1,
             sharedBytes,
             stream().handle(),
-            (RawPointer) null,
+            (PointerPointer<?>) null,
             extra);
     if (code != 0) {
       CudaCheck.driver("launching " + kernel, code);

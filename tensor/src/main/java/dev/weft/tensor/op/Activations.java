@@ -16,6 +16,7 @@ public final class Activations {
             name,
             (in, a) -> TensorSpec.one(Check.broadcast(name, in), in[0].dtype()),
             (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+        .cuda(Pointwise.resultTyped(name))
         .notDifferentiable();
   }
 
@@ -26,7 +27,8 @@ public final class Activations {
           Check.floating(name, "input", in[0]);
           return TensorSpec.one(in[0].shape(), in[0].dtype());
         },
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a));
+        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+        .cuda(Pointwise.resultTyped(name));
   }
 
   private static final Op RELU_BACKWARD = backward("relu_backward", ActivationLoops.RELU_BACKWARD);
@@ -81,6 +83,7 @@ public final class Activations {
                       in,
                       out[0],
                       a))
+          .cuda(gelu("gelu_backward", "gelu_tanh_backward"))
           .notDifferentiable();
 
   private static final Op GELU =
@@ -102,10 +105,17 @@ public final class Activations {
                       in,
                       out[0],
                       a))
+          .cuda(gelu("gelu", "gelu_tanh"))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary(
                   (ctx, g) -> Dispatcher.call(GELU_BACKWARD, ctx.attrs(), g, ctx.input(0))));
+
+  private static Kernel gelu(String exact, String tanh) {
+    Kernel usual = Pointwise.resultTyped(exact);
+    Kernel approximate = Pointwise.resultTyped(tanh);
+    return (in, out, a) -> (isTanh(a) ? approximate : usual).run(in, out, a);
+  }
 
   private static boolean isTanh(Attrs a) {
     return !a.isNull(0) && a.get(0, String.class).equals("tanh");

@@ -8,6 +8,7 @@ import dev.weft.tensor.cpu.CopyKernels;
 import dev.weft.tensor.cpu.Elementwise;
 import dev.weft.tensor.cpu.Loops;
 import dev.weft.tensor.cpu.MoreLoops;
+import dev.weft.tensor.cuda.CudaElementwise;
 import org.jspecify.annotations.Nullable;
 
 /** Comparisons and logic, which give bool tensors, and choices by a mask. Any thread. */
@@ -15,14 +16,17 @@ public final class Compare {
   private Compare() {}
 
   private static Op compare(String name, Loops loops) {
+    CudaElementwise cuda = CudaElementwise.of(name);
     return Op.function(
             name,
             (in, a) -> TensorSpec.one(Check.broadcast(name, in), DType.BOOL),
             (in, out, a) -> Elementwise.run(loops, Promotion.of(in), in, out[0], a))
+        .cuda((in, out, a) -> cuda.run(Promotion.of(in), in, out[0], a))
         .notDifferentiable();
   }
 
   private static Op scalar(String name, Loops loops) {
+    CudaElementwise cuda = CudaElementwise.of(name);
     return Op.function(
             name,
             (in, a) -> {
@@ -31,6 +35,8 @@ public final class Compare {
             },
             (in, out, a) ->
                 Elementwise.run(loops, Promotion.of(a.get(0, Number.class), in), in, out[0], a))
+        .cuda(
+            (in, out, a) -> cuda.run(Promotion.of(a.get(0, Number.class), in), in, out[0], a))
         .notDifferentiable();
   }
 
@@ -59,6 +65,7 @@ public final class Compare {
                 return TensorSpec.one(Check.broadcast("where", in), Promotion.of(in[1], in[2]));
               },
               (in, out, a) -> Elementwise.run(MoreLoops.WHERE, out[0].dtype(), in, out[0], a))
+          .cuda(Pointwise.resultTyped("where"))
           .gradient(
               Op.Saves.INPUTS,
               Grads.of(
@@ -79,6 +86,7 @@ public final class Compare {
                 return TensorSpec.one(Check.broadcast("masked_fill", in), in[0].dtype());
               },
               (in, out, a) -> CopyKernels.maskedFill(in[0], in[1], out[0], a.get(0, Number.class)))
+          .cuda(Pointwise.inputTyped("masked_fill"))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary((ctx, g) -> Grads.reduce(ctx, 0, maskedFill(g, ctx.input(1), 0))));

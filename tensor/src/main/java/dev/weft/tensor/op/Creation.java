@@ -7,6 +7,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.Tensors;
 import dev.weft.tensor.cpu.FillKernels;
+import dev.weft.tensor.cuda.CudaFills;
 
 /** Operators that make tensors of given values. Any thread. */
 public final class Creation {
@@ -19,6 +20,7 @@ public final class Creation {
                   TensorSpec.one(
                       in[0].shape(), a.isNull(1) ? in[0].dtype() : a.get(1, DType.class)),
               (in, out, a) -> FillKernels.fill(out[0], a.get(0, Number.class)))
+          .cuda((in, out, a) -> CudaFills.fill(out[0], a.get(0, Number.class)))
           .notDifferentiable();
 
   private static final Op ARANGE =
@@ -27,6 +29,9 @@ public final class Creation {
               (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
               (in, out, a) ->
                   FillKernels.arange(out[0], a.get(0, Number.class), a.get(1, Number.class)))
+          .cuda(
+              (in, out, a) ->
+                  CudaFills.arange(out[0], a.get(0, Number.class), a.get(1, Number.class)))
           .notDifferentiable();
 
   /** A tensor of the same shape, dtype, device and layout over ranks, filled with a value. */
@@ -72,6 +77,16 @@ public final class Creation {
 
   /** A CPU vector of start, start + step, ... before end. */
   public static StridedTensor arange(Number start, Number end, Number step, DType dtype) {
+    return (StridedTensor) arange(Tensors.empty(dtype, arangeSize(start, end, step)), start, step);
+  }
+
+  /** Fills a plain vector, of any device, with start, start + step, ... */
+  public static Tensor arange(StridedTensor vector, Number start, Number step) {
+    return Dispatcher.call(ARANGE, Attrs.of(start, step), vector);
+  }
+
+  /** How many of start, start + step, ... come before end. */
+  public static long arangeSize(Number start, Number end, Number step) {
     double s = step.doubleValue();
     if (s == 0 || Double.isNaN(s)) {
       throw Check.bad("arange", "step " + step + "; expected a number other than 0");
@@ -81,8 +96,7 @@ public final class Creation {
       throw Check.bad(
           "arange", "end " + end + " cannot be reached from " + start + " by steps of " + step);
     }
-    StridedTensor t = Tensors.empty(dtype, (long) size);
-    return (StridedTensor) Dispatcher.call(ARANGE, Attrs.of(start, step), t);
+    return (long) size;
   }
 
   /** A CPU matrix with ones on the diagonal. */

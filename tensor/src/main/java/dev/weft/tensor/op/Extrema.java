@@ -4,6 +4,7 @@ import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.ReduceKernels;
+import dev.weft.tensor.cuda.CudaReduce;
 import java.util.Arrays;
 
 /**
@@ -21,6 +22,8 @@ public final class Extrema {
               return TensorSpec.one(Reduced.reducedShape(name, in[0], a), in[0].dtype());
             },
             (in, out, a) -> ReduceKernels.extremum(in[0], out[0], Reduced.dims(in[0], a), max))
+        .cuda(
+            (in, out, a) -> value(max).run(in[0], out[0], Reduced.dims(in[0], a), 0))
         .gradient(
             Op.Saves.BOTH,
             Grads.unary(
@@ -36,6 +39,14 @@ public final class Extrema {
                   share = Pointwise.div(share, Reductions.sum(mask, dims, true));
                   return Pointwise.mul(mask, share);
                 }));
+  }
+
+  private static CudaReduce value(boolean max) {
+    return max ? CudaReduce.AMAX : CudaReduce.AMIN;
+  }
+
+  private static CudaReduce place(boolean max) {
+    return max ? CudaReduce.ARGMAX : CudaReduce.ARGMIN;
   }
 
   private static void notEmpty(String op, Tensor x, Attrs a) {
@@ -69,6 +80,12 @@ public final class Extrema {
               ReduceKernels.extremum(in[0], out[0], dims, max);
               ReduceKernels.argExtremum(in[0], out[1], dims, max);
             })
+        .cuda(
+            (in, out, a) -> {
+              int[] dims = Reduced.dims(in[0], a);
+              value(max).run(in[0], out[0], dims, 0);
+              place(max).run(in[0], out[1], dims, 0);
+            })
         .gradient(
             Op.Saves.OUTPUTS,
             Grads.unary(
@@ -98,6 +115,8 @@ public final class Extrema {
               return TensorSpec.one(Reduced.reducedShape(name, in[0], a), DType.INT64);
             },
             (in, out, a) -> ReduceKernels.argExtremum(in[0], out[0], Reduced.dims(in[0], a), max))
+        .cuda(
+            (in, out, a) -> place(max).run(in[0], out[0], Reduced.dims(in[0], a), 0))
         .notDifferentiable();
   }
 

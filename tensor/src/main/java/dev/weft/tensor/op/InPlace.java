@@ -10,6 +10,9 @@ import dev.weft.tensor.cpu.Elementwise;
 import dev.weft.tensor.cpu.FillKernels;
 import dev.weft.tensor.cpu.Loops;
 import dev.weft.tensor.cpu.MoreLoops;
+import dev.weft.tensor.cuda.CudaElementwise;
+import dev.weft.tensor.cuda.CudaFills;
+import dev.weft.tensor.cuda.CudaMoves;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -21,20 +24,21 @@ public final class InPlace {
   private InPlace() {}
 
   private static Op of(String name, Loops loops, boolean floating) {
+    CudaElementwise cuda = CudaElementwise.of(name);
     return Op.inPlace(
-        name,
-        (in, a) -> {
+            name,
+            (in, a) -> {
           DType result = Promotion.of(in);
           Check.castable(name, floating ? Promotion.floating(result) : result, in[0].dtype());
           return TensorSpec.one(Check.broadcast(name, in), in[0].dtype());
         },
         (in, out, a) ->
-            Elementwise.run(
-                loops,
-                floating ? Promotion.floating(Promotion.of(in)) : Promotion.of(in),
-                in,
-                out[0],
-                a));
+            Elementwise.run(loops, together(floating, in), in, out[0], a))
+        .cuda((in, out, a) -> cuda.run(together(floating, in), in, out[0], a));
+  }
+
+  private static DType together(boolean floating, Tensor[] in) {
+    return floating ? Promotion.floating(Promotion.of(in)) : Promotion.of(in);
   }
 
   private static Op scalar(String name, Loops loops, boolean floating) {
@@ -45,7 +49,8 @@ public final class InPlace {
           Check.castable(name, floating ? Promotion.floating(result) : result, in[0].dtype());
           return TensorSpec.one(in[0].shape(), in[0].dtype());
         },
-        (in, out, a) -> Elementwise.run(loops, in[0].dtype(), in, out[0], a));
+        (in, out, a) -> Elementwise.run(loops, in[0].dtype(), in, out[0], a))
+        .cuda(Pointwise.inputTyped(name));
   }
 
   private static final Op ADD =
@@ -189,6 +194,7 @@ public final class InPlace {
               "relu_",
               (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
               (in, out, a) -> Elementwise.run(ActivationLoops.RELU, in[0].dtype(), in, out[0], a))
+          .cuda(Pointwise.inputTyped("relu_"))
           .gradient(
               Op.Saves.OUTPUTS,
               Grads.unary((ctx, g) -> Activations.reluBackward(g, ctx.output(0))));
@@ -201,6 +207,7 @@ public final class InPlace {
                 return TensorSpec.one(in[0].shape(), in[0].dtype());
               },
               (in, out, a) -> Elementwise.run(MoreLoops.CLAMP, in[0].dtype(), in, out[0], a))
+          .cuda(Pointwise.inputTyped("clamp_"))
           .notDifferentiable();
 
   private static final Op FILL =
@@ -211,6 +218,7 @@ public final class InPlace {
                 return TensorSpec.one(in[0].shape(), in[0].dtype());
               },
               (in, out, a) -> FillKernels.fill(out[0], a.get(0, Number.class)))
+          .cuda((in, out, a) -> CudaFills.fill(out[0], a.get(0, Number.class)))
           .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> Creation.zerosLike(g)));
 
   private static final Op ZERO =
@@ -218,6 +226,7 @@ public final class InPlace {
               "zero_",
               (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
               (in, out, a) -> FillKernels.fill(out[0], 0))
+          .cuda((in, out, a) -> CudaFills.fill(out[0], 0))
           .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> Creation.zerosLike(g)));
 
   private static final Op COPY =
@@ -225,6 +234,7 @@ public final class InPlace {
               "copy_",
               (in, a) -> TensorSpec.one(Check.broadcast("copy_", in), in[0].dtype()),
               (in, out, a) -> CopyKernels.copy(in[1], out[0]))
+          .cuda((in, out, a) -> CudaMoves.copy(in[1], out[0]))
           .gradient(
               Op.Saves.NOTHING,
               Grads.of(
@@ -242,6 +252,7 @@ public final class InPlace {
                 return TensorSpec.one(Check.broadcast("masked_fill_", in), in[0].dtype());
               },
               (in, out, a) -> CopyKernels.maskedFill(out[0], in[1], a.get(0, Number.class)))
+          .cuda(Pointwise.inputTyped("masked_fill_"))
           .gradient(
               Op.Saves.INPUTS, Grads.unary((ctx, g) -> Compare.maskedFill(g, ctx.input(1), 0)));
 

@@ -6,12 +6,14 @@ import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.CopyKernels;
 import dev.weft.tensor.cpu.IndexKernels;
 import dev.weft.tensor.cuda.CudaEmbedding;
+import dev.weft.tensor.cuda.CudaIndexing;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Reads at computed positions, and triangles of matrices. Indices are int64 or int32 and not
- * negative; one out of range is an IndexOutOfBoundsException. Any thread.
+ * negative; one out of range is an IndexOutOfBoundsException, on a CUDA device thrown by a later
+ * call or where the host waits, since kernels run behind the host. Any thread.
  */
 public final class Indexing {
   private Indexing() {}
@@ -53,6 +55,9 @@ public final class Indexing {
               "index_select_backward",
               (in, a) -> TensorSpec.one(a.longsAt(0), in[0].dtype()),
               (in, out, a) -> IndexKernels.indexSelectBackward(in[0], in[1], out[0], a.intAt(1)))
+          .cuda(
+              (in, out, a) ->
+                  CudaIndexing.indexSelectBackward(in[0], in[1], out[0], a.intAt(1)))
           .notDifferentiable();
 
   private static final Op INDEX_SELECT =
@@ -66,6 +71,7 @@ public final class Indexing {
                 return TensorSpec.one(s, in[0].dtype());
               },
               (in, out, a) -> IndexKernels.indexSelect(in[0], in[1], out[0], a.intAt(0)))
+          .cuda((in, out, a) -> CudaIndexing.indexSelect(in[0], in[1], out[0], a.intAt(0)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary(
@@ -102,6 +108,7 @@ public final class Indexing {
                 dev.weft.tensor.cpu.FillKernels.fill(out[0], 0);
                 IndexKernels.scatterAdd("gather_backward", out[0], in[1], in[0], a.intAt(1));
               })
+          .cuda((in, out, a) -> CudaIndexing.gatherBackward(in[0], in[1], out[0], a.intAt(1)))
           .notDifferentiable();
 
   private static final Op GATHER =
@@ -112,6 +119,7 @@ public final class Indexing {
                 return TensorSpec.one(in[1].shape(), in[0].dtype());
               },
               (in, out, a) -> IndexKernels.gather(in[0], in[1], out[0], a.intAt(0)))
+          .cuda((in, out, a) -> CudaIndexing.gather(in[0], in[1], out[0], a.intAt(0)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary(
@@ -131,6 +139,9 @@ public final class Indexing {
                 CopyKernels.copy(in[0], out[0]);
                 IndexKernels.scatterAdd("scatter_add", out[0], in[1], in[2], a.intAt(0));
               })
+          .cuda(
+              (in, out, a) ->
+                  CudaIndexing.scatterAdd(in[0], in[1], in[2], out[0], a.intAt(0)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.of(
@@ -154,7 +165,8 @@ public final class Indexing {
           }
           return TensorSpec.one(in[0].shape(), in[0].dtype());
         },
-        (in, out, a) -> IndexKernels.triangle(in[0], out[0], a.longAt(0), lower));
+        (in, out, a) -> IndexKernels.triangle(in[0], out[0], a.longAt(0), lower))
+        .cuda((in, out, a) -> CudaIndexing.triangle(in[0], out[0], a.longAt(0), lower));
   }
 
   private static final Op TRIL =

@@ -3,6 +3,7 @@ package dev.weft.tensor.op;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.JoinKernels;
+import dev.weft.tensor.cuda.CudaMoves;
 import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -16,6 +17,7 @@ public final class Joins {
               "cat",
               (in, a) -> TensorSpec.one(catShape(in, a.intAt(0)), Promotion.of(in)),
               (in, out, a) -> JoinKernels.cat(in, out[0], a.intAt(0)))
+          .cuda((in, out, a) -> CudaMoves.cat(in, out[0], a.intAt(0)))
           .gradient(
               Op.Saves.NOTHING,
               Grads.of(
@@ -90,6 +92,7 @@ public final class Joins {
                 return TensorSpec.one(shape, Promotion.of(in));
               },
               (in, out, a) -> JoinKernels.stack(in, out[0], a.intAt(0)))
+          .cuda((in, out, a) -> CudaMoves.stack(in, out[0], a.intAt(0)))
           .gradient(
               Op.Saves.NOTHING,
               Grads.of(

@@ -4,6 +4,7 @@ import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.SortKernels;
+import dev.weft.tensor.cuda.CudaSort;
 
 /** Elements in another order. Any thread. */
 public final class Ordering {
@@ -19,6 +20,8 @@ public final class Ordering {
                     new TensorSpec(in[0].shape(), DType.INT64)
                   },
               (in, out, a) -> SortKernels.sort(in[0], out[0], out[1], a.intAt(0), a.boolAt(1)))
+          .cuda(
+              (in, out, a) -> CudaSort.sort(in[0], out[0], out[1], a.intAt(0), a.boolAt(1)))
           .gradient(
               Op.Saves.OUTPUTS,
               Grads.unary(
@@ -45,6 +48,8 @@ public final class Ordering {
                 };
               },
               (in, out, a) -> SortKernels.sort(in[0], out[0], out[1], a.intAt(0), a.boolAt(2)))
+          .cuda(
+              (in, out, a) -> CudaSort.sort(in[0], out[0], out[1], a.intAt(0), a.boolAt(2)))
           .gradient(
               Op.Saves.OUTPUTS,
               Grads.unary(

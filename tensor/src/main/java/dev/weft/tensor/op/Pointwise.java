@@ -7,6 +7,7 @@ import dev.weft.tensor.cpu.ArithmeticLoops;
 import dev.weft.tensor.cpu.Elementwise;
 import dev.weft.tensor.cpu.Loops;
 import dev.weft.tensor.cpu.MoreLoops;
+import dev.weft.tensor.cuda.CudaElementwise;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,21 +24,24 @@ public final class Pointwise {
     return Op.function(
         name,
         (in, a) -> TensorSpec.one(Check.broadcast(name, in), Promotion.of(in)),
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a));
+        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+        .cuda(resultTyped(name));
   }
 
   static Op floating(String name, Loops loops) {
     return Op.function(
         name,
         (in, a) -> TensorSpec.one(Check.broadcast(name, in), Promotion.floating(Promotion.of(in))),
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a));
+        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+        .cuda(resultTyped(name));
   }
 
   static Op scalar(String name, Loops loops) {
     return Op.function(
         name,
         (in, a) -> TensorSpec.one(in[0].shape(), Promotion.of(number(name, a), in)),
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a));
+        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+        .cuda(resultTyped(name));
   }
 
   static Op floatingScalar(String name, Loops loops) {
@@ -45,7 +49,20 @@ public final class Pointwise {
         name,
         (in, a) ->
             TensorSpec.one(in[0].shape(), Promotion.floating(Promotion.of(number(name, a), in))),
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a));
+        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+        .cuda(resultTyped(name));
+  }
+
+  /** The CUDA kernel of an elementwise operator that is computed in its result's dtype. */
+  static Kernel resultTyped(String name) {
+    CudaElementwise cuda = CudaElementwise.of(name);
+    return (in, out, a) -> cuda.run(out[0].dtype(), in, out[0], a);
+  }
+
+  /** The same for one computed in its first input's dtype. */
+  static Kernel inputTyped(String name) {
+    CudaElementwise cuda = CudaElementwise.of(name);
+    return (in, out, a) -> cuda.run(in[0].dtype(), in, out[0], a);
   }
 
   static Number number(String op, Attrs a) {
@@ -175,6 +192,7 @@ public final class Pointwise {
                 return TensorSpec.one(in[0].shape(), dtype);
               },
               (in, out, a) -> Elementwise.run(MoreLoops.POW_SCALAR, out[0].dtype(), in, out[0], a))
+          .cuda(resultTyped("pow_scalar"))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary(

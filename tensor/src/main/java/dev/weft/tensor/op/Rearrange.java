@@ -4,6 +4,7 @@ import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.RearrangeKernels;
+import dev.weft.tensor.cuda.CudaMoves;
 import java.util.Arrays;
 
 /** Copies with elements in other places. Any thread. */
@@ -15,6 +16,7 @@ public final class Rearrange {
               "flip",
               (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
               (in, out, a) -> RearrangeKernels.flip(in[0], out[0], a.intsAt(0), 0))
+          .cuda((in, out, a) -> CudaMoves.flip(in[0], out[0], a.intsAt(0)))
           .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> flip(g, ctx.attrs().intsAt(0))));
 
   private static final Op ROLL =
@@ -22,6 +24,7 @@ public final class Rearrange {
               "roll",
               (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
               (in, out, a) -> RearrangeKernels.roll(in[0], out[0], a.longsAt(1), a.intsAt(0), 0))
+          .cuda((in, out, a) -> CudaMoves.roll(in[0], out[0], a.longsAt(1), a.intsAt(0)))
           .gradient(
               Op.Saves.NOTHING,
               Grads.unary(
@@ -36,6 +39,7 @@ public final class Rearrange {
               "repeat",
               (in, a) -> TensorSpec.one(repeatedShape(in[0].shape(), a.longsAt(0)), in[0].dtype()),
               (in, out, a) -> RearrangeKernels.repeat(leading(in[0], out[0].ndim()), out[0], 0))
+          .cuda((in, out, a) -> CudaMoves.repeat(leading(in[0], out[0].ndim()), out[0]))
           .gradient(
               Op.Saves.NOTHING,
               Grads.unary(

@@ -5,6 +5,8 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.ReduceKernels;
 import dev.weft.tensor.cpu.SoftmaxKernels;
+import dev.weft.tensor.cuda.CudaReduce;
+import dev.weft.tensor.cuda.CudaScans;
 import java.util.Arrays;
 
 /**
@@ -22,6 +24,7 @@ public final class Reductions {
                       Reduced.reducedShape("sum", in[0], a),
                       in[0].dtype().isFloatingPoint() ? in[0].dtype() : DType.INT64),
               (in, out, a) -> ReduceKernels.sum(in[0], out[0], Reduced.dims(in[0], a), 1))
+          .cuda((in, out, a) -> CudaReduce.SUM.run(in[0], out[0], Reduced.dims(in[0], a), 1))
           .gradient(
               Op.Saves.NOTHING,
               Grads.unary(
@@ -42,6 +45,12 @@ public final class Reductions {
                 int[] dims = Reduced.dims(in[0], a);
                 ReduceKernels.sum(in[0], out[0], dims, (double) Reduced.count(in[0].shape(), dims));
               })
+          .cuda(
+              (in, out, a) -> {
+                int[] dims = Reduced.dims(in[0], a);
+                CudaReduce.MEAN.run(
+                    in[0], out[0], dims, (double) Reduced.count(in[0].shape(), dims));
+              })
           .gradient(
               Op.Saves.NOTHING,
               Grads.unary(
@@ -58,6 +67,10 @@ public final class Reductions {
               (in, a) -> TensorSpec.one(a.longsAt(0), in[0].dtype()),
               (in, out, a) ->
                   ReduceKernels.sum(in[0], out[0], broadcastDims(in[0].shape(), a.longsAt(0)), 1))
+          .cuda(
+              (in, out, a) ->
+                  CudaReduce.SUM.run(
+                      in[0], out[0], broadcastDims(in[0].shape(), a.longsAt(0)), 1))
           .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> Views.expand(g, ctx.inputShape(0))));
 
   /** The dimensions along which a shape was repeated to get a larger one. */
@@ -82,6 +95,10 @@ public final class Reductions {
                     Reduced.reducedShape(name, in[0], a),
                     in[0].dtype() == DType.UINT8 ? DType.UINT8 : DType.BOOL),
             (in, out, a) -> ReduceKernels.logic(in[0], out[0], Reduced.dims(in[0], a), all))
+        .cuda(
+            (in, out, a) ->
+                (all ? CudaReduce.ALL : CudaReduce.ANY)
+                    .run(in[0], out[0], Reduced.dims(in[0], a), 0))
         .notDifferentiable();
   }
 
@@ -96,6 +113,7 @@ public final class Reductions {
                       Reduced.reducedShape("prod", in[0], a),
                       in[0].dtype().isFloatingPoint() ? in[0].dtype() : DType.INT64),
               (in, out, a) -> ReduceKernels.prod(in[0], out[0], Reduced.dims(in[0], a)))
+          .cuda((in, out, a) -> CudaReduce.PROD.run(in[0], out[0], Reduced.dims(in[0], a), 0))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary(
@@ -107,6 +125,9 @@ public final class Reductions {
               (in, a) -> TensorSpec.one(in[1].shape(), in[1].dtype()),
               (in, out, a) ->
                   ReduceKernels.prodBackward(in[0], in[1], out[0], Reduced.dims(in[1], a)))
+          .cuda(
+              (in, out, a) ->
+                  CudaScans.prodBackward(in[0], in[1], out[0], Reduced.dims(in[1], a)))
           .notDifferentiable();
 
   private static Op prodBackward() {
@@ -121,6 +142,9 @@ public final class Reductions {
                       Reduced.reducedShape("logsumexp", in[0], a),
                       Promotion.floating(in[0].dtype())),
               (in, out, a) -> ReduceKernels.logSumExp(in[0], out[0], Reduced.dims(in[0], a)))
+          .cuda(
+              (in, out, a) ->
+                  CudaReduce.LOG_SUM_EXP.run(in[0], out[0], Reduced.dims(in[0], a), 0))
           .gradient(
               Op.Saves.BOTH,
               Grads.unary(
@@ -144,6 +168,13 @@ public final class Reductions {
               },
               (in, out, a) ->
                   SoftmaxKernels.cumsum(
+                      in[0],
+                      out[0],
+                      Check.dim("cumsum", a.intAt(0), in[0].ndim()),
+                      !a.isNull(1) && a.boolAt(1)))
+          .cuda(
+              (in, out, a) ->
+                  CudaScans.cumsum(
                       in[0],
                       out[0],
                       Check.dim("cumsum", a.intAt(0), in[0].ndim()),

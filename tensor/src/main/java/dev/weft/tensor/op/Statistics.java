@@ -3,6 +3,7 @@ package dev.weft.tensor.op;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.ReduceKernels;
+import dev.weft.tensor.cuda.CudaReduce;
 
 /**
  * Variances and norms. Attributes are as in {@link Reductions}; attribute 2 is the correction or
@@ -20,6 +21,10 @@ public final class Statistics {
             },
             (in, out, a) ->
                 ReduceKernels.variance(in[0], out[0], Reduced.dims(in[0], a), a.doubleAt(2), root))
+        .cuda(
+            (in, out, a) ->
+                (root ? CudaReduce.STD : CudaReduce.VAR)
+                    .run(in[0], out[0], Reduced.dims(in[0], a), a.doubleAt(2)))
         .gradient(
             Op.Saves.BOTH,
             Grads.unary(
@@ -53,6 +58,10 @@ public final class Statistics {
               },
               (in, out, a) ->
                   ReduceKernels.norm(in[0], out[0], Reduced.dims(in[0], a), a.doubleAt(2)))
+          .cuda(
+              (in, out, a) ->
+                  CudaReduce.norm(a.doubleAt(2))
+                      .run(in[0], out[0], Reduced.dims(in[0], a), a.doubleAt(2)))
           .gradient(
               Op.Saves.BOTH,
               Grads.unary(

@@ -22,7 +22,8 @@ public final class Unary {
     return Op.function(
         name,
         (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a));
+        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+        .cuda(Pointwise.resultTyped(name));
   }
 
   /** Keeps the dtype; bool is refused. */
@@ -33,7 +34,8 @@ public final class Unary {
           Check.numbers(name, "input", in[0]);
           return TensorSpec.one(in[0].shape(), in[0].dtype());
         },
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a));
+        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+        .cuda(Pointwise.resultTyped(name));
   }
 
   /** Integers give float32. */
@@ -41,7 +43,8 @@ public final class Unary {
     return Op.function(
         name,
         (in, a) -> TensorSpec.one(in[0].shape(), Promotion.floating(in[0].dtype())),
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a));
+        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+        .cuda(Pointwise.resultTyped(name));
   }
 
   private static final Op NEG =
@@ -74,6 +77,7 @@ public final class Unary {
                   TensorSpec.one(
                       in[0].shape(), in[0].dtype() == DType.BOOL ? DType.INT64 : in[0].dtype()),
               (in, out, a) -> Elementwise.run(UnaryLoops.SQUARE, out[0].dtype(), in, out[0], a))
+          .cuda(Pointwise.resultTyped("square"))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary((ctx, g) -> Pointwise.mul(g, Pointwise.mul(ctx.input(0), 2))));
@@ -138,6 +142,7 @@ public final class Unary {
                 return TensorSpec.one(in[0].shape(), clampDType("clamp", in[0], a));
               },
               (in, out, a) -> Elementwise.run(MoreLoops.CLAMP, out[0].dtype(), in, out[0], a))
+          .cuda(Pointwise.resultTyped("clamp"))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary(
@@ -162,6 +167,7 @@ public final class Unary {
               "isnan",
               (in, a) -> TensorSpec.one(in[0].shape(), DType.BOOL),
               (in, out, a) -> Elementwise.run(CompareLoops.IS_NAN, in[0].dtype(), in, out[0], a))
+          .cuda(Pointwise.inputTyped("isnan"))
           .notDifferentiable();
 
   private static final Op ATAN2 =

@@ -6,6 +6,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.cpu.JoinKernels;
+import dev.weft.tensor.cuda.CudaMoves;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -120,6 +121,9 @@ public final class Views {
               (in, a) -> TensorSpec.one(a.longsAt(0), in[0].dtype()),
               (in, out, a) ->
                   JoinKernels.sliceBackward(in[0], out[0], a.intAt(1), a.longAt(2), a.longAt(4)))
+          .cuda(
+              (in, out, a) ->
+                  CudaMoves.sliceBackward(in[0], out[0], a.intAt(1), a.longAt(2), a.longAt(4)))
           .notDifferentiable();
 
   private static Op sliceBackwardOp() {

@@ -110,3 +110,13 @@ __device__ __forceinline__ float block_max(float x) {
   x = lane < warps ? part[lane] : -INF_F;
   return warp_max(x);
 }
+
+// Tells the host of a position that is out of range (CudaFaults): the first word names the operator
+// in its upper 16 bits and holds the size, the second the position. One store of 16 bytes, so that
+// records of several threads do not mix.
+__device__ __forceinline__ void report_fault(u64* faults, int op, i64 index, i64 size) {
+  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};"
+               :: "l"(faults), "l"((u64)op << 48 | ((u64)size & 0xffffffffffffull)), "l"((u64)index)
+               : "memory");
+  __threadfence_system();
+}

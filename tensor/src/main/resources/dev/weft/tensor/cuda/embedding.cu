@@ -4,12 +4,6 @@ typedef typename Traits<T>::acc A;
 #define V (16 / (int)sizeof(T))
 typedef Vec<T, V> Wide;
 
-__device__ __forceinline__ void out_of_range(volatile i64* fault, i64 op, i64 value, i64 bound) {
-  fault[1] = value;
-  fault[2] = bound;
-  __threadfence_system();
-  fault[0] = op;
-}
 
 // What a row that does not exist gives.
 template <typename X> struct Unset { static __device__ __forceinline__ X value() { return down<X>(NAN_F); } };
@@ -21,7 +15,7 @@ __device__ __forceinline__ void rows_of(const T* table, const i64* index, T* out
   for (i64 p = (i64)blockIdx.x * blockDim.y + threadIdx.y; p < count; p += (i64)gridDim.x * blockDim.y) {
     i64 r = index[p];
     bool there = r >= 0 && r < rows;
-    if (!there && threadIdx.x == 0) out_of_range(fault, op, r, rows);
+    if (!there && threadIdx.x == 0) report_fault((u64*)fault, (int)op, r, rows);
     const int per = sizeof(W) / sizeof(T);
     const W* from = (const W*)(table + (there ? r : 0) * pitch);
     W* to = (W*)(out + p * n);
@@ -51,7 +45,7 @@ extern "C" __global__ void embedding_count(const i64* __restrict__ index, u32* _
   for (u32 p = blockIdx.x * blockDim.x + threadIdx.x; p < count; p += gridDim.x * blockDim.x) {
     i64 r = index[p];
     if (r >= 0 && r < rows) atomicAdd(counts + r, 1u);
-    else out_of_range(fault, op, r, rows);
+    else report_fault((u64*)fault, (int)op, r, rows);
   }
 }
 

@@ -9,13 +9,6 @@ __device__ __forceinline__ float log_of(float x) { return logf(x); }
 __device__ __forceinline__ double log_of(double x) { return log(x); }
 template <typename X> __device__ __forceinline__ X larger(X x, X y) { return (x > y || x != x) ? x : y; }
 
-// Tells the host of a class that does not exist.
-__device__ __forceinline__ void out_of_range(volatile i64* fault, i64 op, i64 value, i64 bound) {
-  fault[1] = value;
-  fault[2] = bound;
-  __threadfence_system();
-  fault[0] = op;
-}
 
 // The maximum m of a row and the sum of e^(x - m), by a warp or a block.
 template <bool WARP> __device__ __forceinline__ void spread(A& m, A& s) {
@@ -73,7 +66,7 @@ __device__ __forceinline__ void row_loss(const T* __restrict__ in, const i64* __
   i64 t = target[r];
   if (t == ignore || t < 0 || t >= n) {
     if (threadIdx.x == 0) {
-      if (t != ignore) out_of_range(fault, op, t, n);
+      if (t != ignore) report_fault((u64*)fault, (int)op, t, n);
       losses[r] = t == ignore ? (A)0 : (A)NAN_F;
     }
     return;
@@ -113,7 +106,7 @@ extern "C" __global__ void nll(const T* __restrict__ in, const i64* __restrict__
   if (t == ignore) {
     losses[r] = 0;
   } else if (t < 0 || t >= n) {
-    out_of_range(fault, op, t, n);
+    report_fault((u64*)fault, (int)op, t, n);
     losses[r] = (A)NAN_F;
   } else {
     losses[r] = -up(in[r / inner * n * inner + r % inner + t * inner]);
@@ -156,7 +149,7 @@ __device__ __forceinline__ void row_gradient(const R* __restrict__ g, int g_step
   i64 at = r / inner * n * inner + r % inner;
   T* y = out + at;
   if (t == ignore || t < 0 || t >= n) {
-    if (t != ignore && threadIdx.x == 0) out_of_range(fault, op, t, n);
+    if (t != ignore && threadIdx.x == 0) report_fault((u64*)fault, (int)op, t, n);
     T none = down<T>(t == ignore ? (A)0 : (A)NAN_F);
     for (i64 i = threadIdx.x; i < n; i += blockDim.x) y[i * inner] = none;
     return;
@@ -198,7 +191,7 @@ extern "C" __global__ void nll_backward(const R* __restrict__ g, int g_step, con
     A v = 0;
     if (t != ignore) {
       if (t < 0 || t >= n) {
-        if (c == 0) out_of_range(fault, op, t, n);
+        if (c == 0) report_fault((u64*)fault, (int)op, t, n);
         v = (A)NAN_F;
       } else if (t == c) {
         A scale = (A)up(g[g_step ? r : 0]);

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Device;
+import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.op.Attrs;
 import dev.weft.tensor.op.Catalogue;
@@ -23,8 +24,7 @@ final class AgainstCpu {
     Tensor[] gpu = Arrays.stream(cpu).map(AgainstCpu::sameLayoutOnGpu).toArray(Tensor[]::new);
     Tensor[] mine = cpu.clone();
     if (op.form() == Op.Form.IN_PLACE) {
-      mine[0] = mine[0].copy();
-      gpu[0] = gpu[0].copy();
+      mine[0] = ownLayout(mine[0]);
     }
     Tensor[] expected = Dispatcher.callAll(op, attrs, mine);
     Tensor[] got = Dispatcher.callAll(op, attrs, gpu);
@@ -38,16 +38,24 @@ final class AgainstCpu {
     }
   }
 
+  /** A copy with the same strides, which can be written: also into a view with gaps. */
+  private static Tensor ownLayout(Tensor cpu) {
+    StridedTensor t = (StridedTensor) cpu;
+    long n = t.storage().byteSize() / t.dtype().byteSize();
+    StridedTensor all = t.withLayout(new long[] {n}, new long[] {1}, 0);
+    return ((StridedTensor) all.copy()).withLayout(t.shape(), t.strides(), t.offset());
+  }
+
   private static String describe(Tensor[] tensors) {
     return Arrays.stream(tensors).map(Tensor::describe).toList().toString();
   }
 
-  /** A copy on the GPU; a transposed tensor stays transposed there. */
+  /** A copy on the GPU with the same strides and offset. */
   static Tensor sameLayoutOnGpu(Tensor cpu) {
-    if (!cpu.isContiguous() && cpu.ndim() >= 2) {
-      return cpu.transpose(0, 1).to(GPU).transpose(0, 1);
-    }
-    return cpu.to(GPU);
+    StridedTensor t = (StridedTensor) cpu;
+    long n = t.storage().byteSize() / t.dtype().byteSize();
+    StridedTensor all = t.withLayout(new long[] {n}, new long[] {1}, 0);
+    return ((StridedTensor) all.to(GPU)).withLayout(t.shape(), t.strides(), t.offset());
   }
 
   /** |got - expected| <= tolerance * max(1, |expected|) element by element; NaN equals NaN. */

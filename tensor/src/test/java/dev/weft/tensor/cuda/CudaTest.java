@@ -17,7 +17,7 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 @Retention(RetentionPolicy.RUNTIME)
 @Tag("cuda")
 @ExtendWith(CudaTest.NeedsCuda.class)
-@interface CudaTest {
+public @interface CudaTest {
   /** Skips where CUDA is not available. */
   final class NeedsCuda implements ExecutionCondition {
     @Override

@@ -155,6 +155,11 @@ final class ForwardCases {
 
   /** The same values, the first dimension innermost, with gaps and an offset. */
   static Tensor strided(Tensor t) {
+    return strided(t, Device.CPU);
+  }
+
+  /** The same on a device. */
+  static Tensor strided(Tensor t, Device device) {
     int n = t.ndim();
     long[] strides = new long[n];
     long step = 2;
@@ -162,8 +167,8 @@ final class ForwardCases {
       strides[d] = step;
       step *= t.shape()[d] + 1;
     }
-    StridedTensor base = Creation.full(1, t.dtype(), Device.CPU, step + 3);
-    return InPlace.copy(base.withLayout(t.shape(), strides, 3), t);
+    StridedTensor base = Creation.full(1, t.dtype(), device, step + 3);
+    return InPlace.copy(base.withLayout(t.shape(), strides, 3), t.to(device));
   }
 
   static String format(Tensor t) {
@@ -176,7 +181,7 @@ final class ForwardCases {
   }
 
   /** Equal shape and dtype; integers exactly, floats to a few units of their precision. */
-  static boolean close(Tensor t, Expected e) {
+  static boolean close(Tensor t, Expected e, double factor) {
     if (t.dtype() != e.dtype || !Arrays.equals(t.shape(), e.shape)) {
       return false;
     }
@@ -190,7 +195,8 @@ final class ForwardCases {
       return true;
     }
     double tolerance =
-        switch (e.dtype) {
+        factor
+            * switch (e.dtype) {
           case FLOAT64 -> 1e-12;
           case FLOAT32 -> 2e-6;
           case FLOAT16 -> 2e-3;
