@@ -28,8 +28,16 @@ class CudaAttentionTest {
   }
 
   private static void compare(
-      DType t, int heads, int queries, int keys, int width, boolean causal, int dim, boolean turned) {
-    long[] qs = dim == 2 ? new long[] {2, heads, queries, width} : new long[] {2, queries, heads, width};
+      DType t,
+      int heads,
+      int queries,
+      int keys,
+      int width,
+      boolean causal,
+      int dim,
+      boolean turned) {
+    long[] qs =
+        dim == 2 ? new long[] {2, heads, queries, width} : new long[] {2, queries, heads, width};
     long[] ks = dim == 2 ? new long[] {2, heads, keys, width} : new long[] {2, keys, heads, width};
     Tensor[] cpu = {normal(4, t, qs), normal(1, t, qs), normal(2, t, ks), normal(3, t, ks)};
     Tensor[] gpu = new Tensor[4];
@@ -38,14 +46,24 @@ class CudaAttentionTest {
       exact[i] = Casts.to(cpu[i], DType.FLOAT64);
       gpu[i] =
           turned
-              ? Views.transpose(
-                  Views.transpose(cpu[i], 1, 2).contiguous().to(AgainstCpu.GPU), 1, 2)
+              ? Views.transpose(Views.transpose(cpu[i], 1, 2).contiguous().to(AgainstCpu.GPU), 1, 2)
               : cpu[i].to(AgainstCpu.GPU);
     }
     Attrs a = Attrs.of(1 / Math.sqrt(width), causal, dim);
     String what =
-        t + " " + heads + " heads, " + queries + " x " + keys + ", width " + width
-            + (causal ? ", causal" : "") + ", along " + dim + (turned ? ", turned" : "");
+        t
+            + " "
+            + heads
+            + " heads, "
+            + queries
+            + " x "
+            + keys
+            + ", width "
+            + width
+            + (causal ? ", causal" : "")
+            + ", along "
+            + dim
+            + (turned ? ", turned" : "");
     Tensor[] expected = call("scaled_dot_product_attention", a, exact[1], exact[2], exact[3]);
     Tensor[] got = call("scaled_dot_product_attention", a, gpu[1], gpu[2], gpu[3]);
     AgainstCpu.close(what + ": result", Casts.to(expected[0], t), got[0], tolerance(t));
@@ -140,8 +158,7 @@ class CudaAttentionTest {
     float[][] first = null;
     for (int i = 0; i < 4; i++) {
       Tensor[] g =
-          call(
-              "scaled_dot_product_attention_backward", a, x[3], x[0], x[1], x[2], out[0], out[1]);
+          call("scaled_dot_product_attention_backward", a, x[3], x[0], x[1], x[2], out[0], out[1]);
       float[][] now = {g[0].toFloatArray(), g[1].toFloatArray(), g[2].toFloatArray()};
       if (first == null) {
         first = now;

@@ -11,8 +11,8 @@ import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.Tensors;
 import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.op.Attrs;
-import dev.weft.tensor.op.Catalogue;
 import dev.weft.tensor.op.Casts;
+import dev.weft.tensor.op.Catalogue;
 import dev.weft.tensor.op.Creation;
 import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Foreach;
@@ -138,7 +138,11 @@ public final class CudaBench {
     for (boolean tf32 : new boolean[] {false, true}) {
       CudaMath.allowTf32(tf32);
       double ms = device(10, op(() -> MatMul.mm(f, f)));
-      print("gpu_matmul", (tf32 ? "tf32" : "fp32") + " 4096^3", 2 * Math.pow(4096, 3) / ms / 1e9, "TFLOP/s");
+      print(
+          "gpu_matmul",
+          (tf32 ? "tf32" : "fp32") + " 4096^3",
+          2 * Math.pow(4096, 3) / ms / 1e9,
+          "TFLOP/s");
     }
     CudaMath.allowTf32(false);
   }
@@ -157,12 +161,23 @@ public final class CudaBench {
                 CudaCheck.runtime(
                     "cudaMemcpyAsync",
                     cudaMemcpyAsync(
-                        to, from, 2 * n, cudaMemcpyDeviceToDevice, CudaStream.current(0).handle())));
+                        to,
+                        from,
+                        2 * n,
+                        cudaMemcpyDeviceToDevice,
+                        CudaStream.current(0).handle())));
     print("gpu_memcpy", "device to device 512 MiB", 4.0 * n / copy / 1e6, "GB/s");
     print("gpu_copy", "bf16 512 MiB", 4.0 * n / device(10, op(() -> Casts.copy(a))) / 1e6, "GB/s");
-    print("gpu_add", "bf16 512 MiB", 6.0 * n / device(10, op(() -> Pointwise.add(a, b))) / 1e6, "GB/s");
     print(
-        "gpu_cast", "bf16 to fp32", 6.0 * n / device(10, op(() -> Casts.to(a, DType.FLOAT32))) / 1e6, "GB/s");
+        "gpu_add",
+        "bf16 512 MiB",
+        6.0 * n / device(10, op(() -> Pointwise.add(a, b))) / 1e6,
+        "GB/s");
+    print(
+        "gpu_cast",
+        "bf16 to fp32",
+        6.0 * n / device(10, op(() -> Casts.to(a, DType.FLOAT32))) / 1e6,
+        "GB/s");
     print("gpu_swiglu", "bf16", 6.0 * n / device(10, op(() -> Gated.swiglu(a, b))) / 1e6, "GB/s");
   }
 
@@ -174,7 +189,11 @@ public final class CudaBench {
       double bytes = 2.0 * rows * width;
       String params = "bf16 " + rows + " x " + width;
       long[] shape = {width};
-      print("gpu_softmax", params, 2 * bytes / device(10, op(() -> Softmaxes.softmax(x, 1))) / 1e6, "GB/s");
+      print(
+          "gpu_softmax",
+          params,
+          2 * bytes / device(10, op(() -> Softmaxes.softmax(x, 1))) / 1e6,
+          "GB/s");
       print(
           "gpu_rms_norm",
           params,
@@ -211,7 +230,11 @@ public final class CudaBench {
       // Half of the scores are seen.
       double flops = 4.0 * b * heads * n * n * s[1] / 2;
       String params = "bf16 causal " + Arrays.toString(x.shape());
-      print("gpu_attention", params, flops / device(20, op(() -> call(op, a, x, x, x))) / 1e9, "TFLOP/s");
+      print(
+          "gpu_attention",
+          params,
+          flops / device(20, op(() -> call(op, a, x, x, x))) / 1e9,
+          "TFLOP/s");
       print(
           "gpu_attention_backward",
           params,

@@ -51,7 +51,8 @@ class CudaFusedTest {
       }
       Tensor turned = Views.t(normal(1, t, 5, 9));
       check("swiglu", Attrs.NONE, tolerance, turned, normal(2, t, 9, 5));
-      check("swiglu_backward", Attrs.NONE, tolerance, normal(2, t, 9, 5), turned, normal(2, t, 9, 5));
+      check(
+          "swiglu_backward", Attrs.NONE, tolerance, normal(2, t, 9, 5), turned, normal(2, t, 9, 5));
     }
   }
 
@@ -97,8 +98,7 @@ class CudaFusedTest {
     Tensor x = g.to(AgainstCpu.GPU);
     Tensor at = indices.to(AgainstCpu.GPU);
     var op = dev.weft.tensor.op.Catalogue.get("embedding_backward");
-    float[] first =
-        dev.weft.tensor.op.Dispatcher.call(op, Attrs.of(4L, -1L), x, at).toFloatArray();
+    float[] first = dev.weft.tensor.op.Dispatcher.call(op, Attrs.of(4L, -1L), x, at).toFloatArray();
     for (int i = 0; i < 5; i++) {
       assertThat(dev.weft.tensor.op.Dispatcher.call(op, Attrs.of(4L, -1L), x, at).toFloatArray())
           .isEqualTo(first);

@@ -53,7 +53,12 @@ class CudaLossTest {
       check("nll_loss_backward", none, tolerance, normal(2, t, 3, 2, 5), x, target);
       Tensor one = Tensor.of(new long[] {7}, new long[0]);
       check("cross_entropy", a, tolerance, normal(1, t, 11), one);
-      check("cross_entropy", a, tolerance, normal(1, t, 5, 11), Casts.to(indices(11, 5), DType.INT32));
+      check(
+          "cross_entropy",
+          a,
+          tolerance,
+          normal(1, t, 5, 11),
+          Casts.to(indices(11, 5), DType.INT32));
       check("cross_entropy", Attrs.of("sum", -100L, 0.0), 0, normal(1, t, 0, 11), indices(11, 0));
       check("cross_entropy", a, 0, normal(1, t, 0, 11), indices(11, 0));
     }
@@ -78,6 +83,7 @@ class CudaLossTest {
         .isInstanceOf(IndexOutOfBoundsException.class)
         .hasMessageContaining("cross_entropy: index 5 is out of range; expected [0, 4]");
     // Only once, and the device goes on.
-    double unused = Losses.crossEntropy(x, Tensor.of(new long[] {1, 4}, 2).to(AgainstCpu.GPU)).item();
+    double unused =
+        Losses.crossEntropy(x, Tensor.of(new long[] {1, 4}, 2).to(AgainstCpu.GPU)).item();
   }
 }

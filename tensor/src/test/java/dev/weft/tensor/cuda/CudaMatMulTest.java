@@ -28,7 +28,8 @@ class CudaMatMulTest {
   @Test
   void matricesOfOddSizesPlainAndTransposed() {
     for (DType t : Samples.FLOATS) {
-      for (long[] s : new long[][] {{1, 1, 1}, {3, 5, 7}, {65, 33, 129}, {128, 1, 64}, {1, 300, 2}}) {
+      for (long[] s :
+          new long[][] {{1, 1, 1}, {3, 5, 7}, {65, 33, 129}, {128, 1, 64}, {1, 300, 2}}) {
         Tensor a = normal(1, t, s[0], s[2]);
         Tensor b = normal(2, t, s[2], s[1]);
         Tensor at = Views.t(normal(3, t, s[2], s[0]));
@@ -51,10 +52,7 @@ class CudaMatMulTest {
       Tensor right = b.slice(0, 10, 33).slice(1, 1, 18);
       Tensor everyOther = Views.slice(b, 1, 0, 34, 2).slice(0, 0, 23);
       AgainstCpu.close(
-          "parts",
-          MatMul.mm(onCpu(left), onCpu(right)),
-          MatMul.mm(left, right),
-          tolerance(t, 23));
+          "parts", MatMul.mm(onCpu(left), onCpu(right)), MatMul.mm(left, right), tolerance(t, 23));
       AgainstCpu.close(
           "every other column",
           MatMul.mm(onCpu(left), onCpu(everyOther)),
@@ -197,10 +195,7 @@ class CudaMatMulTest {
       try (CudaStream.InUse use = stream.use()) {
         assertThat(use).isNotNull();
         AgainstCpu.close(
-            "stream " + i,
-            expected,
-            MatMul.mm(a.to(AgainstCpu.GPU), b.to(AgainstCpu.GPU)),
-            1e-4);
+            "stream " + i, expected, MatMul.mm(a.to(AgainstCpu.GPU), b.to(AgainstCpu.GPU)), 1e-4);
       }
     }
   }

@@ -44,15 +44,39 @@ class CudaNormTest {
   }
 
   @Test
+  void resultsInALowerPrecision() {
+    for (DType low : new DType[] {DType.BFLOAT16, DType.FLOAT16}) {
+      for (int n : new int[] {3, 64, 1000, 1024, 40_000}) {
+        Attrs a = Attrs.of(new long[] {n}, 1e-5, low);
+        Tensor x = normal(1, DType.FLOAT32, 7, n);
+        Tensor w = normal(2, DType.FLOAT32, n);
+        Tensor g = normal(3, low, 7, n);
+        check("rms_norm", a, Samples.tolerance(low), x, w);
+        check("rms_norm_backward", a, 2e-5, g, x, w);
+        check("rms_norm_weight_backward", a, 2e-5, g, x);
+      }
+    }
+  }
+
+  @Test
   void weightGradientsOverManyRows() {
     for (DType t : Samples.FLOATS) {
       for (int n : new int[] {3, 64, 1024, 2736}) {
         for (int rows : new int[] {1, 5, 999}) {
           Attrs a = Attrs.of(new long[] {n}, 1e-5);
           double tolerance = Samples.tolerance(t) * (t == DType.FLOAT32 ? Math.sqrt(rows) : 1);
-          check("rms_norm_weight_backward", a, tolerance, normal(1, t, rows, n), normal(2, t, rows, n));
           check(
-              "layer_norm_weight_backward", a, tolerance, normal(1, t, rows, n), normal(2, t, rows, n));
+              "rms_norm_weight_backward",
+              a,
+              tolerance,
+              normal(1, t, rows, n),
+              normal(2, t, rows, n));
+          check(
+              "layer_norm_weight_backward",
+              a,
+              tolerance,
+              normal(1, t, rows, n),
+              normal(2, t, rows, n));
         }
       }
     }

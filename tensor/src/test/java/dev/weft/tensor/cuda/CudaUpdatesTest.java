@@ -65,7 +65,14 @@ class CudaUpdatesTest {
       Attrs a = Attrs.of(1e-2, 0.9, 0.95, 1e-8, 0.1, 2L);
       double tolerance = Samples.tolerance(t);
       Tensor square = Unary.square(normal(4, t, 6, 5));
-      check("adamw_", a, tolerance, normal(1, t, 6, 5), normal(2, t, 6, 5), normal(3, t, 6, 5), square);
+      check(
+          "adamw_",
+          a,
+          tolerance,
+          normal(1, t, 6, 5),
+          normal(2, t, 6, 5),
+          normal(3, t, 6, 5),
+          square);
       Tensor g = Views.t(normal(2, t, 5, 6));
       check("adamw_", a, tolerance, normal(1, t, 6, 5), g, normal(3, t, 6, 5), square);
       Tensor whole = normal(1, t, 5, 6);
@@ -76,8 +83,7 @@ class CudaUpdatesTest {
       for (int i = 0; i < 3; i++) {
         mine[i] = state[i].to(AgainstCpu.GPU);
       }
-      Tensor unused =
-          Updates.adamw(p, mine[0], mine[1], mine[2], 1e-2, 0.9, 0.95, 1e-8, 0.1, 2);
+      Tensor unused = Updates.adamw(p, mine[0], mine[1], mine[2], 1e-2, 0.9, 0.95, 1e-8, 0.1, 2);
       Tensor alsoUnused =
           Updates.adamw(expected, state[0], state[1], state[2], 1e-2, 0.9, 0.95, 1e-8, 0.1, 2);
       AgainstCpu.close("a transposed parameter", expected, p, tolerance);

@@ -8,9 +8,7 @@ import dev.weft.tensor.op.Random;
 
 /** Inputs of the tests that compare GPU and CPU. */
 final class Samples {
-  static final DType[] FLOATS = {
-    DType.FLOAT32, DType.BFLOAT16, DType.FLOAT16, DType.FLOAT64
-  };
+  static final DType[] FLOATS = {DType.FLOAT32, DType.BFLOAT16, DType.FLOAT16, DType.FLOAT64};
 
   private Samples() {}
 

@@ -39,7 +39,11 @@ class FusedTest {
           tolerance);
       Tensor inner =
           Attention.scaledDotProduct(
-              Views.transpose(q, 1, 2), Views.transpose(k, 1, 2), Views.transpose(v, 1, 2), true, 1);
+              Views.transpose(q, 1, 2),
+              Views.transpose(k, 1, 2),
+              Views.transpose(v, 1, 2),
+              true,
+              1);
       close(Views.transpose(inner, 1, 2), causal, tolerance);
     }
   }
@@ -48,14 +52,31 @@ class FusedTest {
   void attentionRefusesShapesThatDoNotFit() {
     Tensor q = random(1, DType.FLOAT32, 2, 3, 7, 4);
     assertThatThrownBy(
-            () ->
-                Attention.scaledDotProduct(
-                    q, random(2, DType.FLOAT32, 2, 2, 7, 4), q, false, 2))
+            () -> Attention.scaledDotProduct(q, random(2, DType.FLOAT32, 2, 2, 7, 4), q, false, 2))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("key has shape [2, 2, 7, 4]; expected [2, 3, 7, 4]");
     assertThatThrownBy(() -> Attention.scaledDotProduct(q, q, q, false, 3))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("positions run along dimension 3; expected 1 or 2");
+  }
+
+  @Test
+  void rmsNormInAnotherDTypeIsRoundedOnce() {
+    Tensor x = random(1, DType.FLOAT32, 5, 12).requiresGrad(true);
+    Tensor w = random(2, DType.FLOAT32, 12).requiresGrad(true);
+    long[] shape = {12};
+    Tensor y = Norms.rmsNorm(x, shape, w, 1e-5, DType.BFLOAT16);
+    close(y, Casts.to(Norms.rmsNorm(x, shape, w, 1e-5), DType.BFLOAT16), 0);
+    Tensor g = random(3, DType.BFLOAT16, 5, 12);
+    y.backward(g);
+    Tensor x2 = x.copy().detach().requiresGrad(true);
+    Tensor w2 = w.copy().detach().requiresGrad(true);
+    Norms.rmsNorm(x2, shape, w2, 1e-5).backward(Casts.to(g, DType.FLOAT32));
+    close(x.grad(), x2.grad(), 1e-6);
+    close(w.grad(), w2.grad(), 1e-6);
+    assertThatThrownBy(() -> Norms.rmsNorm(x, shape, w, 1e-5, DType.INT64))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("dtype int64 of the result");
   }
 
   @Test
