@@ -44,6 +44,7 @@ record CallRecording(
     if (work.isCompleted()) {
       ended(call, work.exception());
     } else {
+      group.context().failures().watch(false);
       // Says nothing about the memory: the record holds no tensor, and the work not the record.
       var unused = work.completion().whenComplete((done, e) -> ended(call, e));
     }

@@ -134,6 +134,7 @@ final class Initialization {
     context.closeAtEnd(owned);
     try {
       context.becomeProcess();
+      context.failures().begin(options.environment());
       // Ranks that are missing are found out here, not in the first collective.
       Backend unused = context.world().backends().forControl();
     } catch (RuntimeException e) {
