@@ -74,6 +74,9 @@ public final class RankContext {
     this.masterAddress = masterAddress;
     this.recorder = new FlightRecorder(rank, recorderConfig);
     this.groups = new GroupTable(this, BackendConfig.parse(backend));
+    if (shared != null) {
+      shared.get(LocalRanks.class, LocalRanks::new).add(this);
+    }
   }
 
   // ---- lookup ----

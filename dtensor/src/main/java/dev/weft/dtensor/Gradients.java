@@ -3,12 +3,10 @@ package dev.weft.dtensor;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.c10d.Work;
 import dev.weft.mesh.DeviceMesh;
-import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.autograd.Autograd;
-import dev.weft.tensor.op.Casts;
+import dev.weft.tensor.op.Foreach;
 import dev.weft.tensor.op.Pointwise;
-import dev.weft.tensor.op.Reductions;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -46,7 +44,7 @@ public final class Gradients {
     Map<DeviceMesh, Map<List<Integer>, Tensor>> open = new LinkedHashMap<>();
     for (Tensor p : parameters) {
       if (p.grad() instanceof DTensor g) {
-        Tensor mine = squares(g.local());
+        Tensor mine = Foreach.squares(List.of(g.local()));
         List<Integer> cut = cutDims(g);
         if (cut.isEmpty()) {
           total += mine.item();
@@ -75,10 +73,5 @@ public final class Gradients {
       }
     }
     return cut;
-  }
-
-  private static Tensor squares(Tensor t) {
-    Tensor wide = Casts.to(t, DType.FLOAT64);
-    return Reductions.sum(Pointwise.mul(wide, wide));
   }
 }
