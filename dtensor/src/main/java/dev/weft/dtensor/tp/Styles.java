@@ -36,6 +36,38 @@ public final class Styles {
     return new Sequence(1, false);
   }
 
+  /**
+   * The experts of a {@link MixtureOfExperts} spread over the ranks, as many on each, and its gate
+   * whole on every rank.
+   */
+  public static ParallelStyle experts() {
+    return Styles::spreadExperts;
+  }
+
+  private static void spreadExperts(Module root, String path, Module module, DeviceMesh mesh) {
+    if (!(module instanceof MixtureOfExperts m)) {
+      throw new IllegalArgumentException(
+          "experts: module '"
+              + path
+              + "' is a "
+              + module.getClass().getSimpleName()
+              + "; expected MixtureOfExperts");
+    }
+    if (m.experts() % mesh.size() != 0) {
+      throw new IllegalArgumentException(
+          "experts: module '"
+              + path
+              + "' has "
+              + m.experts()
+              + " experts; expected a multiple of the "
+              + mesh.size()
+              + " ranks");
+    }
+    place(root, path, "gate", mesh, Placements.replicate());
+    place(root, path, "up", mesh, Placements.shard(0));
+    place(root, path, "down", mesh, Placements.shard(0));
+  }
+
   /** Places the first input of a module. */
   public static Input prepareInput(Placement is, Placement wanted) {
     return new Input(is, wanted, false);
