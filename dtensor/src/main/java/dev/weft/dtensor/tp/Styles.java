@@ -9,6 +9,7 @@ import dev.weft.nn.Linear;
 import dev.weft.nn.Module;
 import dev.weft.tensor.Tensor;
 import java.util.List;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -133,8 +134,51 @@ public final class Styles {
       Placement wanted = columns || embedding ? Placements.replicate() : Placements.shard(-1);
       Placement given = input == null ? wanted : input;
       Module.Handle unused =
-          module.forwardPreHook((m, in) -> withFirst(in, placed(in[0], mesh, given, wanted)));
+          module.forwardPreHook(
+              (m, in) ->
+                  withFirst(
+                      in,
+                      placed(
+                          in[0], mesh, given, t -> splitsInput(embedding, t) ? null : wanted)));
+      if (!embedding) {
+        unused =
+            module.replaceForward(
+                (in, forward) -> {
+                  DTensor x = (DTensor) in[0];
+                  Tensor product = split(module, x);
+                  return product == null
+                      ? forward.apply(in)
+                      : module.hasParameter("bias")
+                          ? product.add(module.parameter("bias"))
+                          : product;
+                });
+      }
       unused = module.forwardHook((m, in, out) -> handed(out, output, localOutput));
+    }
+
+    /** Whether the input of a layer is gathered piece by piece, within the product. */
+    private boolean splitsInput(boolean embedding, DTensor x) {
+      return columns
+          && !embedding
+          && OverlappedLinear.isEvenCut(x, x.placements().get(0))
+          && Overlap.pays(x.spec().bytes());
+    }
+
+    /** The product with its collective split, or null where that is not done. */
+    private @Nullable Tensor split(Module module, DTensor x) {
+      DTensor weight = (DTensor) module.parameter("weight");
+      if (splitsInput(false, x)) {
+        return OverlappedLinear.allGatherLinear(x, weight);
+      }
+      int last = x.ndim() - 1;
+      if (columns || !output.isShard() || !x.placements().get(0).isShard(last)) {
+        return null;
+      }
+      int dim = output.shardDim() < 0 ? output.shardDim() + x.ndim() : output.shardDim();
+      long bytes = x.spec().bytes() / x.shape()[last] * weight.shape()[0];
+      return OverlappedLinear.isEvenCut(x, Placements.shard(dim)) && Overlap.pays(bytes)
+          ? OverlappedLinear.linearReduceScatter(x, weight, dim)
+          : null;
     }
   }
 
@@ -277,8 +321,18 @@ public final class Styles {
   }
 
   private static DTensor placed(Tensor t, DeviceMesh mesh, Placement is, Placement wanted) {
+    return placed(t, mesh, is, d -> wanted);
+  }
+
+  /** Placed as wanted, or left as it is where that is null. */
+  private static DTensor placed(
+      Tensor t,
+      DeviceMesh mesh,
+      Placement is,
+      Function<DTensor, @Nullable Placement> wanted) {
     DTensor d = t instanceof DTensor already ? already : DTensor.fromLocal(t, mesh, is);
-    return d.redistribute(wanted);
+    Placement to = wanted.apply(d);
+    return to == null ? d : d.redistribute(to);
   }
 
   private static Tensor handed(Tensor out, Placement output, boolean local) {
