@@ -125,8 +125,7 @@ public final class MixtureOfExperts extends Module {
     long[] received = perRank(arriving, own);
     Tensor here = FunctionalCollectives.allToAllSingle(rows, received, sent, group);
     Routing byExpert = Routing.ofBlocks(arriving, own);
-    Tensor sorted =
-        Indexing.indexSelect(here, 0, onDevice(byExpert.tokens(1), rows.device()));
+    Tensor sorted = Indexing.indexSelect(here, 0, onDevice(byExpert.tokens(1), rows.device()));
     Tensor done = compute(sorted, byExpert.counts());
     Tensor back = Indexing.indexSelect(done, 0, onDevice(byExpert.inverse(), rows.device()));
     return FunctionalCollectives.allToAllSingle(back, sent, received, group);

@@ -48,10 +48,7 @@ public final class OverlappedLinear {
     requirePlaced("allGatherLinear", "weight", weight, x, Placements.shard(0));
     Tensor out =
         Dispatcher.call(
-            GATHERED,
-            Attrs.of(Ring.of(x.mesh(), 0), dim),
-            x.toLocal(),
-            weight.toLocal());
+            GATHERED, Attrs.of(Ring.of(x.mesh(), 0), dim), x.toLocal(), weight.toLocal());
     return wrapped(out, x, weight, Placements.shard(x.ndim() - 1));
   }
 
@@ -63,7 +60,8 @@ public final class OverlappedLinear {
    * @param dim the dimension along which the result is cut, before the last; it must be even
    */
   public static DTensor linearReduceScatter(DTensor x, DTensor weight, int dim) {
-    int d = cutDim("linearReduceScatter", "the result", x, Placements.shard(Shapes.dim(dim, x.ndim())));
+    int d =
+        cutDim("linearReduceScatter", "the result", x, Placements.shard(Shapes.dim(dim, x.ndim())));
     requirePlaced("linearReduceScatter", "x", x, x, Placements.shard(x.ndim() - 1));
     requirePlaced("linearReduceScatter", "weight", weight, x, Placements.shard(1));
     Tensor out =
@@ -146,10 +144,7 @@ public final class OverlappedLinear {
     Tensor sum = product.of(Views.narrow(whole, dim, ring.before(1) * size, size));
     for (int step = 1; step < ring.n(); step++) {
       Tensor arriving = ring.pass(Casts.contiguous(sum));
-      sum =
-          product
-              .of(Views.narrow(whole, dim, ring.before(step + 1) * size, size))
-              .add(arriving);
+      sum = product.of(Views.narrow(whole, dim, ring.before(step + 1) * size, size)).add(arriving);
     }
     return sum;
   }
@@ -174,8 +169,7 @@ public final class OverlappedLinear {
         in[0],
         (piece, i) -> {
           Tensor unused =
-              InPlace.copy(
-                  at(out, dim, in[0].size(dim), i), MatMul.linear(piece, in[1], null));
+              InPlace.copy(at(out, dim, in[0].size(dim), i), MatMul.linear(piece, in[1], null));
         });
     return new Tensor[] {out};
   }
@@ -202,8 +196,7 @@ public final class OverlappedLinear {
   private static Tensor[] scattered(Tensor[] in, Attrs attrs) {
     Ring ring = attrs.get(0, Ring.class);
     return new Tensor[] {
-      summedRound(
-          ring, in[0], attrs.intAt(1), piece -> MatMul.linear(piece, in[1], null))
+      summedRound(ring, in[0], attrs.intAt(1), piece -> MatMul.linear(piece, in[1], null))
     };
   }
 
@@ -223,8 +216,7 @@ public final class OverlappedLinear {
           ring,
           g,
           (piece, i) -> {
-            Tensor unused =
-                InPlace.copy(at(dx, dim, g.size(dim), i), MatMul.matmul(piece, weight));
+            Tensor unused = InPlace.copy(at(dx, dim, g.size(dim), i), MatMul.matmul(piece, weight));
           });
       out[0] = dx;
     }

@@ -21,12 +21,12 @@ public final class Styles {
 
   /** Output features cut: weight rows and bias on each rank, the input whole, the output cut. */
   public static Cut colwise() {
-    return new Cut(true, null, Placements.shard(-1), true);
+    return new Cut(true, null, Placements.shard(-1), true, 0);
   }
 
   /** Input features cut: weight columns on each rank, the input cut, the output reduced. */
   public static Cut rowwise() {
-    return new Cut(false, null, Placements.replicate(), true);
+    return new Cut(false, null, Placements.replicate(), true, 0);
   }
 
   /**
@@ -90,27 +90,46 @@ public final class Styles {
     private final @Nullable Placement input;
     private final Placement output;
     private final boolean localOutput;
+    // 0 where it does not matter.
+    private final int heads;
 
-    private Cut(boolean columns, @Nullable Placement input, Placement output, boolean localOutput) {
+    private Cut(
+        boolean columns,
+        @Nullable Placement input,
+        Placement output,
+        boolean localOutput,
+        int heads) {
       this.columns = columns;
       this.input = input;
       this.output = output;
       this.localOutput = localOutput;
+      this.heads = heads;
     }
 
     /** How a plain input is placed. */
     public Cut input(Placement placement) {
-      return new Cut(columns, placement, output, localOutput);
+      return new Cut(columns, placement, output, localOutput, heads);
     }
 
     /** How the output shall be placed. */
     public Cut output(Placement placement) {
-      return new Cut(columns, input, placement, localOutput);
+      return new Cut(columns, input, placement, localOutput, heads);
     }
 
     /** Whether the output is this rank's part as a plain tensor; it is at first. */
     public Cut localOutput(boolean local) {
-      return new Cut(columns, input, output, local);
+      return new Cut(columns, input, output, local, heads);
+    }
+
+    /**
+     * Says that the features that are cut are so many heads of attention, none of which may be cut:
+     * their number must be a multiple of the ranks, which is checked when the style is applied.
+     */
+    public Cut heads(int count) {
+      if (count < 1) {
+        throw new IllegalArgumentException("heads is " + count + "; expected 1 or more");
+      }
+      return new Cut(columns, input, output, localOutput, count);
     }
 
     @Override
@@ -125,6 +144,18 @@ public final class Styles {
                 + module.getClass().getSimpleName()
                 + "; expected Linear or Embedding");
       }
+      if (heads % mesh.size() != 0) {
+        throw new IllegalArgumentException(
+            (columns ? "colwise" : "rowwise")
+                + ": module '"
+                + path
+                + "' has "
+                + heads
+                + " heads; expected a multiple of the "
+                + mesh.size()
+                + " ranks of "
+                + mesh);
+      }
       // An embedding's weight is [rows, features], a linear layer's [out, in].
       int dim = embedding == columns ? 1 : 0;
       place(root, path, "weight", mesh, Placements.shard(dim));
@@ -138,8 +169,7 @@ public final class Styles {
               (m, in) ->
                   withFirst(
                       in,
-                      placed(
-                          in[0], mesh, given, t -> splitsInput(embedding, t) ? null : wanted)));
+                      placed(in[0], mesh, given, t -> splitsInput(embedding, t) ? null : wanted)));
       if (!embedding) {
         unused =
             module.replaceForward(
@@ -326,10 +356,7 @@ public final class Styles {
 
   /** Placed as wanted, or left as it is where that is null. */
   private static DTensor placed(
-      Tensor t,
-      DeviceMesh mesh,
-      Placement is,
-      Function<DTensor, @Nullable Placement> wanted) {
+      Tensor t, DeviceMesh mesh, Placement is, Function<DTensor, @Nullable Placement> wanted) {
     DTensor d = t instanceof DTensor already ? already : DTensor.fromLocal(t, mesh, is);
     Placement to = wanted.apply(d);
     return to == null ? d : d.redistribute(to);

@@ -79,8 +79,7 @@ class MixtureOfExpertsTest {
               DTensor.distributeTensor(tokens(n), mesh, List.of(cut), null).requiresGrad(true);
           Tensor out = spread.call(mine);
           assertThat(((DTensor) out).placements()).containsExactly(cut);
-          assertThat(out.toDoubleArray())
-              .containsExactly(y.toDoubleArray(), Offset.offset(1e-5));
+          assertThat(out.toDoubleArray()).containsExactly(y.toDoubleArray(), Offset.offset(1e-5));
           out.mul(out).sum().backward();
           assertThat(((DTensor) spread.parameter("up")).placements()).containsExactly(cut);
           gradients(leaves(spread, mine))
@@ -133,8 +132,7 @@ class MixtureOfExpertsTest {
           DeviceMesh mesh = DeviceMesh.initDeviceMesh("cpu", 3);
           assertThatThrownBy(
                   () ->
-                      Parallelize.parallelizeModule(
-                          experts(1), mesh, Map.of("", Styles.experts())))
+                      Parallelize.parallelizeModule(experts(1), mesh, Map.of("", Styles.experts())))
               .isInstanceOf(IllegalArgumentException.class)
               .hasMessageContaining("4 experts")
               .hasMessageContaining("3 ranks");

@@ -154,8 +154,7 @@ class OverlapTest {
         2,
         rank -> {
           DeviceMesh mesh = DeviceMesh.initDeviceMesh("cpu", 2);
-          DTensor uneven =
-              DTensor.distributeTensor(input(7), mesh, List.of(shard(1)), null);
+          DTensor uneven = DTensor.distributeTensor(input(7), mesh, List.of(shard(1)), null);
           DTensor w =
               DTensor.distributeTensor(
                   Random.randn(new Generator(1), DType.FLOAT32, 4, 6),
