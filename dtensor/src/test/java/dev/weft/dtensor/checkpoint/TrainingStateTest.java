@@ -49,7 +49,9 @@ class TrainingStateTest {
 
   private static Net model(DeviceMesh mesh) {
     return Parallelize.parallelizeModule(
-        new Net(false), mesh, Map.of("up", Styles.colwise().localOutput(false), "down", Styles.rowwise()));
+        new Net(false),
+        mesh,
+        Map.of("up", Styles.colwise().localOutput(false), "down", Styles.rowwise()));
   }
 
   private static double step(Net net, Optimizer optimizer, int i) {
@@ -151,12 +153,10 @@ class TrainingStateTest {
           assertThatThrownBy(() -> bare.load(new Net(false), null))
               .isInstanceOf(CheckpointException.class)
               .hasMessageContaining("lacks tensor 'model.up.bias'");
-          assertThatThrownBy(
-                  () -> bare.load(net, o))
+          assertThatThrownBy(() -> bare.load(net, o))
               .isInstanceOf(CheckpointException.class)
               .hasMessageContaining("optimizer.up.weight.exp_avg");
-          assertThatThrownBy(
-                  () -> Checkpoint.save(root, 2, net, o, Map.of("optimizer.x", 1.0)))
+          assertThatThrownBy(() -> Checkpoint.save(root, 2, net, o, Map.of("optimizer.x", 1.0)))
               .isInstanceOf(IllegalArgumentException.class)
               .hasMessageContaining("optimizer.x");
         });
