@@ -130,17 +130,19 @@ final class FailureHandling {
                 + " ms; its timeout is "
                 + call.timeoutMillis()
                 + " ms, and nobody awaits it");
-    unattended(cause, mode);
+    LOG.error("{}", cause.getMessage());
+    report(call.groupName(), call.groupRanks(), cause);
+    handle(cause, mode, propagates);
   }
 
   /** An operation has failed that nobody awaits. */
   void unattended(Throwable cause) {
-    unattended(cause, ErrorHandling.fromEnvironment(System.getenv()));
+    LOG.error("{}", cause.getMessage());
+    handle(
+        cause, ErrorHandling.fromEnvironment(environment), ErrorHandling.propagates(environment));
   }
 
-  private void unattended(Throwable cause, ErrorHandling mode) {
-    LOG.error("{}", cause.getMessage());
-    report(call.groupName(), call.groupRanks(), cause);
+  private void handle(Throwable cause, ErrorHandling mode, boolean propagates) {
     dump(cause);
     if (mode.aborts(TearDown.endsProcess())) {
       context.groups().abortAll(cause);

@@ -294,7 +294,7 @@ public final class RankContext {
 
   /** Whether failures end this rank's operations under way, as the error handling mode says. */
   public boolean abortsAfterFailures() {
-    return ErrorHandling.fromEnvironment(System.getenv()).aborts();
+    return ErrorHandling.fromEnvironment(System.getenv()).aborts(TearDown.endsProcess());
   }
 
   /** Adds a listener, which hears at once of what has happened already. */
