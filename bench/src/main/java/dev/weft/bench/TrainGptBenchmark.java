@@ -89,7 +89,7 @@ public final class TrainGptBenchmark {
   public double[] run(Precision precision) {
     Device device =
         options.device.equals("cuda") ? Device.cuda(Cuda.currentDevice()) : Device.parse(options.device);
-    boolean tf32 = CudaMath.allowTf32();
+    boolean tf32 = CudaMath.isTf32Allowed();
     CudaMath.allowTf32(precision == Precision.tf32);
     try {
       return train(precision, device);

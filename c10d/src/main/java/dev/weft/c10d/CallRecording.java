@@ -41,6 +41,7 @@ record CallRecording(
       failed(group, call, e);
       throw e;
     }
+    group.context().failures().watch(!options.async());
     // Says nothing about the memory: the record holds no tensor, and the work not the record.
     ProcessGroup of = group;
     work.whenEnded(failure -> ended(of, call, failure));

@@ -1,5 +1,6 @@
 package dev.weft.c10d;
 
+import dev.weft.c10d.debug.Watchdog;
 import dev.weft.tensor.Tensor;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -461,6 +462,14 @@ public final class Distributed {
     } catch (IOException e) {
       throw new UncheckedIOException("the flight recorder cannot be written: " + e, e);
     }
+  }
+
+  /**
+   * Keeps the watchdog from reporting this rank's outstanding calls until the returned object is
+   * closed; their time starts anew then. Calls between which the rank is busy need no pause.
+   */
+  public static Watchdog.Pause pauseWatchdog() {
+    return RankContext.current().failures().watchdog().pause();
   }
 
   private static ProcessGroup orWorld(@Nullable ProcessGroup group) {

@@ -170,7 +170,7 @@ public final class ProcessGroup {
       String text = description().isEmpty() ? (all ? "default_pg" : "undefined") : description();
       there = recorder.group(name(), text, ranks(), rank(), library);
       log = there;
-      members.context().failures().watch();
+      members.context().failures().watch(true);
     }
     return there;
   }

@@ -74,6 +74,9 @@ public final class RankContext {
     this.masterAddress = masterAddress;
     this.recorder = new FlightRecorder(rank, recorderConfig);
     this.groups = new GroupTable(this, BackendConfig.parse(backend));
+    if (shared != null) {
+      shared.get(LocalRanks.class, LocalRanks::new).add(this);
+    }
   }
 
   // ---- lookup ----
@@ -291,7 +294,7 @@ public final class RankContext {
 
   /** Whether failures end this rank's operations under way, as the error handling mode says. */
   public boolean abortsAfterFailures() {
-    return ErrorHandling.fromEnvironment(System.getenv()).aborts();
+    return ErrorHandling.fromEnvironment(System.getenv()).aborts(TearDown.endsProcess());
   }
 
   /** Adds a listener, which hears at once of what has happened already. */

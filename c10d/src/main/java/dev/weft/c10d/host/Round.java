@@ -25,6 +25,8 @@ final class Round implements AutoCloseable {
   /** The longest piece that goes along with an opening. */
   static final int INLINE = 4096;
 
+  private static final long PAUSE_NANOS = 20_000;
+
   private final HostGroup group;
   private final long sequence;
   private final String operation;
@@ -191,6 +193,35 @@ final class Round implements AutoCloseable {
     return out;
   }
 
+  /**
+   * Waits for a transfer of a library, which has to be asked whether it is done. All ranks have
+   * come; who has left since has done its part.
+   */
+  void await(Fabric.Transfer transfer) {
+    for (int turn = 0; !transfer.isDone(); turn = Math.min(turn + 1, Spinning.YIELDS)) {
+      Failure failure = group.mailbox().failure();
+      if (failure != null) {
+        throw HostGroup.peerFailed(describe(), failure);
+      }
+      group.checkAlive(describe());
+      if (deadline.hasPassed()) {
+        throw new OperationTimeoutException(
+            describe()
+                + " timed out after "
+                + deadline.timeout().toMillis()
+                + " ms: all ranks have come, and their data does not arrive");
+      }
+      if (turn < Spinning.YIELDS) {
+        Spinning.yieldToOthers();
+      } else {
+        LockSupport.parkNanos(this, PAUSE_NANOS);
+      }
+      if (Thread.currentThread().isInterrupted()) {
+        throw new DistributedException(describe() + " was interrupted");
+      }
+    }
+  }
+
   /** Waits until no peer reads this rank's memory any more. */
   void awaitLoans() {
     waitUntil(loans::allBack, List::of);
@@ -205,7 +236,7 @@ final class Round implements AutoCloseable {
     missing = absent;
     mailbox.enroll(thread);
     try {
-      while (true) {
+      for (int turn = 0; ; turn = Math.min(turn + 1, Spinning.YIELDS)) {
         // Looked at before the messages: who has left by now has sent all it will.
         Set<Integer> left = mailbox.left();
         Failure failure = mailbox.failure();
@@ -223,7 +254,7 @@ final class Round implements AutoCloseable {
         if (nanos == 0) {
           throw timedOut(absent.get());
         }
-        LockSupport.parkNanos(this, nanos);
+        group.pause(this, nanos, turn);
         if (Thread.interrupted()) {
           thread.interrupt();
           throw new DistributedException(describe() + " was interrupted");

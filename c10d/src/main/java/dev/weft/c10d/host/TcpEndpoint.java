@@ -5,7 +5,6 @@ import dev.weft.c10d.PeerFailedException;
 import dev.weft.c10d.RankContext;
 import dev.weft.c10d.RendezvousException;
 import java.io.IOException;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -24,7 +23,6 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
   private static final Logger LOG = LoggerFactory.getLogger(TcpEndpoint.class);
   private static final long FLUSH_NANOS = 2_000_000_000L;
   private static final long LINGER_NANOS = 500_000_000L;
-  private static final Duration NOTICE_TIMEOUT = Duration.ofSeconds(4);
 
   private final RankContext context;
   private final Mailbox mailbox = new Mailbox();
@@ -78,8 +76,7 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
     Optional<FailureNotice> notice = notice();
     if (notice.isPresent() && notice.get().rank() != context.rank()) {
       FailureNotice n = notice.get();
-      context.peerFailed(
-          n.rank() < 0 ? peer : n.rank(), new PeerFailedException(n.reason() + " " + n.trace()));
+      context.peerFailed(n.rank() < 0 ? peer : n.rank(), Notices.asFailure(n));
     } else {
       context.peerFailed(
           peer,
@@ -94,10 +91,10 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
   private Optional<FailureNotice> notice() {
     CompletableFuture<Optional<FailureNotice>> asked =
         CompletableFuture.supplyAsync(
-            () -> FailureNotice.read(context.store().withTimeout(NOTICE_TIMEOUT)),
+            () -> FailureNotice.read(context.store().withTimeout(Notices.TIMEOUT)),
             ProgressThreads.POOL);
     try {
-      return asked.get(NOTICE_TIMEOUT.toMillis(), TimeUnit.MILLISECONDS);
+      return asked.get(Notices.TIMEOUT.toMillis(), TimeUnit.MILLISECONDS);
     } catch (ExecutionException | TimeoutException e) {
       LOG.debug("the store does not tell what failed", e);
       return Optional.empty();

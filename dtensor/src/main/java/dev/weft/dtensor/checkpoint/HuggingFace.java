@@ -22,6 +22,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -63,7 +64,7 @@ public final class HuggingFace {
         Map<String, StridedTensor> whole = new LinkedHashMap<>();
         for (String t : files.get(i)) {
           where.put(t, name);
-          whole.put(t, onHost(sorted.get(t)));
+          whole.put(t, onHost(Objects.requireNonNull(sorted.get(t))));
         }
         if (Distributed.rank() == 0 && error.isEmpty()) {
           error = written(folder, name, whole);

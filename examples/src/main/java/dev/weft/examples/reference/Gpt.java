@@ -164,6 +164,14 @@ public final class Gpt extends Module {
     }
 
     private Tensor heads(Tensor t) {
+      if (t.size(2) % headSize != 0) {
+        throw new IllegalArgumentException(
+            "attention: this rank has "
+                + t.size(2)
+                + " features, and a head has "
+                + headSize
+                + "; expected a number of heads that is a multiple of the ranks that share them");
+      }
       return Views.reshape(t, t.size(0), t.size(1), t.size(2) / headSize, headSize);
     }
   }
