@@ -147,9 +147,6 @@ public final class CudaAttention {
       boolean causal,
       int sequenceDim) {
     if (out.numel() == 0) {
-      if (lse.numel() > 0) {
-        CudaFills.fill(lse, 0);
-      }
       return;
     }
     StridedTensor qs = heads(q, sequenceDim);
