@@ -1,5 +1,6 @@
 package dev.weft.tensor.cuda;
 
+import com.google.common.base.Splitter;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.op.Attrs;
@@ -31,7 +32,7 @@ public final class CudaElementwise {
    */
   public static CudaElementwise of(String name) {
     StringBuilder s = new StringBuilder();
-    for (String word : name.split("_")) {
+    for (String word : Splitter.on('_').omitEmptyStrings().split(name)) {
       s.append(Character.toUpperCase(word.charAt(0))).append(word, 1, word.length());
     }
     return new CudaElementwise(s.toString());
@@ -248,10 +249,10 @@ public final class CudaElementwise {
       g.addStrides(launch, Math.min(i, arity - 1));
     }
     g.addStrides(launch, arity);
-    launch.run(
-        vector ? v.walkVector : v.walkSingle, Grids.blocks(device, n, THREADS), THREADS);
+    launch.run(vector ? v.walkVector : v.walkSingle, Grids.blocks(device, n, THREADS), THREADS);
   }
 
+  @SuppressWarnings("EnumOrdinal") // a key within this run
   private Variant variant(DType dtype, StridedTensor[] in, StridedTensor out) {
     int compute = !dtype.isFloatingPoint() ? 0 : dtype == DType.FLOAT64 ? 1 : 2;
     int key = compute << 4 | out.dtype().ordinal();

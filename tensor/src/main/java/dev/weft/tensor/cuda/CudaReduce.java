@@ -150,11 +150,7 @@ public final class CudaReduce {
   }
 
   private void rows(
-      StridedTensor in,
-      StridedTensor out,
-      Geometry kept,
-      Geometry elements,
-      double told) {
+      StridedTensor in, StridedTensor out, Geometry kept, Geometry elements, double told) {
     int device = out.device().index();
     long results = out.numel();
     int width = 16 / in.dtype().byteSize();
@@ -189,11 +185,7 @@ public final class CudaReduce {
   }
 
   private void columns(
-      StridedTensor in,
-      StridedTensor out,
-      Geometry kept,
-      Geometry elements,
-      double told) {
+      StridedTensor in, StridedTensor out, Geometry kept, Geometry elements, double told) {
     int device = out.device().index();
     long gridX = (out.numel() + WARP - 1) / WARP;
     long most = (elements.numel + COLUMN_ROWS * UNROLL - 1) / (COLUMN_ROWS * UNROLL);
@@ -202,7 +194,8 @@ public final class CudaReduce {
       long parts = parts(temporaries, out, splits);
       Launch launch = begin(in, out, parts, elements.numel, told);
       addSpace(launch, kept, elements);
-      launch.run(columns.get(0, in.dtype(), out.dtype()), gridX, (int) splits, 1, WARP, COLUMN_ROWS, 0);
+      launch.run(
+          columns.get(0, in.dtype(), out.dtype()), gridX, (int) splits, 1, WARP, COLUMN_ROWS, 0);
       finish(columns, in, out, parts, splits, told);
     }
   }

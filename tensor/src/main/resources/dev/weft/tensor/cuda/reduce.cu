@@ -205,7 +205,6 @@ FN void combine(State& s, int mask, int lane, Told t) {
   }
 }
 
-constexpr int WIDTH = 16 / sizeof(IN);
 constexpr int UNROLL = 4;
 
 struct Space {  // where the elements are: those of one result, and from result to result
@@ -214,6 +213,8 @@ struct Space {  // where the elements are: those of one result, and from result 
 };
 
 #if PART == 0
+constexpr int WIDTH = 16 / sizeof(IN);
+
 // Results along y, and the elements of each over blockDim.x threads (a power of two up to 32, or
 // whole warps with one result a block), and over `splits` blocks in grid y, whose states go to
 // `parts` where there are several. `dense`: elements lie one after the other; `vector`: at
