@@ -4,6 +4,7 @@ import dev.weft.c10d.ReduceOp;
 import dev.weft.funcol.FunctionalCollectives;
 import dev.weft.tensor.Shapes;
 import dev.weft.tensor.Tensor;
+import dev.weft.tensor.op.Casts;
 import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Pointwise;
 import dev.weft.tensor.op.Reductions;
@@ -35,6 +36,7 @@ final class NeuralRules {
     }
     put(rules, "rope", NeuralRules::rope);
     LossRules.addTo(rules);
+    FusedRules.addTo(rules);
   }
 
   private static void put(Map<String, Sharding.Rule> rules, String op, Sharding.Rule rule) {
@@ -160,7 +162,9 @@ final class NeuralRules {
       double eps = call.attrs().isNull(1) ? epsilon(x) : call.attrs().doubleAt(1);
       Tensor scale = Unary.rsqrt(Pointwise.add(Pointwise.div(squares, count), eps));
       Tensor y = Pointwise.mul(local[0], scale);
-      return new Tensor[] {local.length > 1 ? Pointwise.mul(y, local[1]) : y};
+      return new Tensor[] {
+        Casts.to(local.length > 1 ? Pointwise.mul(y, local[1]) : y, call.outputs()[0].dtype())
+      };
     }
 
     private static double epsilon(DTensorSpec x) {

@@ -9,6 +9,7 @@ import dev.weft.tensor.op.Casts;
 import dev.weft.tensor.op.Compare;
 import dev.weft.tensor.op.Creation;
 import dev.weft.tensor.op.Extrema;
+import dev.weft.tensor.op.Gated;
 import dev.weft.tensor.op.InPlace;
 import dev.weft.tensor.op.Indexing;
 import dev.weft.tensor.op.Joins;
@@ -327,5 +328,15 @@ final class OperatorSamples {
         t -> Attention.scaledDotProduct(t.get(0), t.get(1), t.get(1), null),
         heads,
         heads);
+    for (int d : new int[] {1, 2}) {
+      add(
+          s,
+          "fused attention along " + d,
+          t -> Attention.scaledDotProduct(t.get(0), t.get(1), t.get(2), true, d),
+          heads,
+          heads,
+          heads);
+    }
+    add(s, "swiglu", t -> Gated.swiglu(t.get(0), t.get(1)), X, Y);
   }
 }

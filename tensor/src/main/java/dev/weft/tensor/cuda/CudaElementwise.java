@@ -248,8 +248,7 @@ public final class CudaElementwise {
       g.addStrides(launch, Math.min(i, arity - 1));
     }
     g.addStrides(launch, arity);
-    launch.run(
-        vector ? v.walkVector : v.walkSingle, Grids.blocks(device, n, THREADS), THREADS);
+    launch.run(vector ? v.walkVector : v.walkSingle, Grids.blocks(device, n, THREADS), THREADS);
   }
 
   private Variant variant(DType dtype, StridedTensor[] in, StridedTensor out) {

@@ -72,9 +72,7 @@ public final class CudaFills {
     g.addSizes(launch);
     g.addStrides(launch, 0);
     launch.run(
-        KERNELS.get(ARANGE, t.dtype(), t.dtype()),
-        Grids.blocks(device, g.numel, THREADS),
-        THREADS);
+        KERNELS.get(ARANGE, t.dtype(), t.dtype()), Grids.blocks(device, g.numel, THREADS), THREADS);
   }
 
   private static boolean isZero(Number value) {

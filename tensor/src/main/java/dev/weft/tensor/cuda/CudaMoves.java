@@ -132,9 +132,19 @@ public final class CudaMoves {
     int dim = dims[next];
     long n = in.shape()[dim];
     long shift = n == 0 ? 0 : Math.floorMod(shifts[next], n);
-    roll(slice(in, dim, 0, n - shift, 1), slice(out, dim, shift, n - shift, 1), shifts, dims, next + 1);
+    roll(
+        slice(in, dim, 0, n - shift, 1),
+        slice(out, dim, shift, n - shift, 1),
+        shifts,
+        dims,
+        next + 1);
     if (shift > 0) {
-      roll(slice(in, dim, n - shift, shift, 1), slice(out, dim, 0, shift, 1), shifts, dims, next + 1);
+      roll(
+          slice(in, dim, n - shift, shift, 1),
+          slice(out, dim, 0, shift, 1),
+          shifts,
+          dims,
+          next + 1);
     }
   }
 

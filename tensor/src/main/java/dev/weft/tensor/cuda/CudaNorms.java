@@ -13,29 +13,30 @@ public final class CudaNorms {
   private static final int HELD = 4;
   private static final int ROWS = 4;
   private static final int COLUMNS = 32;
-  private static final Kernels RMS = new Kernels("LAYER=0");
-  private static final Kernels LAYER = new Kernels("LAYER=1");
+  private static final int WIDE = 0;
+  private static final int ANY = 1;
+  private static final int BACKWARD_WIDE = 2;
+  private static final int BACKWARD_ANY = 3;
+  private static final int WEIGHT_WIDE = 4;
+  private static final int WEIGHT_SUM = 5;
+  private static final int MOMENTS = 6;
+  private static final int WEIGHT_ANY = 7;
+  private static final KernelTable RMS = kernels("LAYER=0");
+  private static final KernelTable LAYER = kernels("LAYER=1");
 
-  private static final class Kernels {
-    final KernelsByDType wide;
-    final KernelsByDType any;
-    final KernelsByDType backwardWide;
-    final KernelsByDType backwardAny;
-    final KernelsByDType weightWide;
-    final KernelsByDType weightSum;
-    final KernelsByDType moments;
-    final KernelsByDType weightAny;
-
-    Kernels(String define) {
-      wide = new KernelsByDType("norm.cu", "norm_wide", define);
-      any = new KernelsByDType("norm.cu", "norm_any", define);
-      backwardWide = new KernelsByDType("norm.cu", "norm_backward_wide", define);
-      backwardAny = new KernelsByDType("norm.cu", "norm_backward_any", define);
-      weightWide = new KernelsByDType("norm.cu", "norm_weight_wide", define);
-      weightSum = new KernelsByDType("norm.cu", "norm_weight_sum", define);
-      moments = new KernelsByDType("norm.cu", "norm_moments", define);
-      weightAny = new KernelsByDType("norm.cu", "norm_weight_any", define);
-    }
+  /** For the dtypes of the input and of the result. */
+  private static KernelTable kernels(String define) {
+    return new KernelTable(
+        "norm.cu",
+        (in, out) -> new String[] {"T=" + CudaTypes.of(in), "O=" + CudaTypes.of(out), define},
+        "norm_wide",
+        "norm_any",
+        "norm_backward_wide",
+        "norm_backward_any",
+        "norm_weight_wide",
+        "norm_weight_sum",
+        "norm_moments",
+        "norm_weight_any");
   }
 
   private CudaNorms() {}
@@ -73,9 +74,9 @@ public final class CudaNorms {
     if (out.numel() == 0) {
       return;
     }
-    Kernels kernels = layer ? LAYER : RMS;
+    KernelTable kernels = layer ? LAYER : RMS;
     long rows = out.numel() / n;
-    DType dtype = out.dtype();
+    DType dtype = in.dtype();
     try (CudaTemporaries temporaries = new CudaTemporaries(out.device())) {
       long x = temporaries.contiguous(in).dataAddress();
       long w = address(row(temporaries, weight));
@@ -86,9 +87,9 @@ public final class CudaNorms {
           Launch.on(out.device().index()).int64(x).int64(w).int64(b).int64(y).int64(rows);
       if (threads > 0) {
         launch.int32(n).float64(eps);
-        byRows(launch, kernels.wide.of(dtype), rows, threads);
+        byRows(launch, kernels.get(WIDE, dtype, out.dtype()), rows, threads);
       } else {
-        launch.int64(n).float64(eps).run(kernels.any.of(dtype), rows, walking(n));
+        launch.int64(n).float64(eps).run(kernels.get(ANY, dtype, out.dtype()), rows, walking(n));
       }
     }
   }
@@ -114,11 +115,11 @@ public final class CudaNorms {
     if (out.numel() == 0) {
       return;
     }
-    Kernels kernels = layer ? LAYER : RMS;
+    KernelTable kernels = layer ? LAYER : RMS;
     long rows = out.numel() / n;
     DType dtype = out.dtype();
     try (CudaTemporaries temporaries = new CudaTemporaries(out.device())) {
-      long h = temporaries.contiguous(g, dtype).dataAddress();
+      long h = temporaries.contiguous(g).dataAddress();
       long x = temporaries.contiguous(in).dataAddress();
       long w = address(row(temporaries, weight));
       long y = out.dataAddress();
@@ -127,9 +128,12 @@ public final class CudaNorms {
           Launch.on(out.device().index()).int64(h).int64(x).int64(w).int64(y).int64(rows);
       if (threads > 0) {
         launch.int32(n).float64(eps);
-        byRows(launch, kernels.backwardWide.of(dtype), rows, threads);
+        byRows(launch, kernels.get(BACKWARD_WIDE, dtype, g.dtype()), rows, threads);
       } else {
-        launch.int64(n).float64(eps).run(kernels.backwardAny.of(dtype), rows, walking(n));
+        launch
+            .int64(n)
+            .float64(eps)
+            .run(kernels.get(BACKWARD_ANY, dtype, g.dtype()), rows, walking(n));
       }
     }
   }
@@ -140,7 +144,7 @@ public final class CudaNorms {
     if (n == 0) {
       return;
     }
-    Kernels kernels = layer ? LAYER : RMS;
+    KernelTable kernels = layer ? LAYER : RMS;
     long rows = in.numel() / n;
     if (rows == 0) {
       CudaFills.fill(out, 0);
@@ -150,7 +154,7 @@ public final class CudaNorms {
     int device = out.device().index();
     DType wide = dtype == DType.FLOAT64 ? DType.FLOAT64 : DType.FLOAT32;
     try (CudaTemporaries temporaries = new CudaTemporaries(out.device())) {
-      long h = temporaries.contiguous(g, dtype).dataAddress();
+      long h = temporaries.contiguous(g).dataAddress();
       long x = temporaries.contiguous(in).dataAddress();
       int threads = threads(dtype, n, h | x);
       // One partial sum for each block; enough of them to fill the device.
@@ -168,7 +172,7 @@ public final class CudaNorms {
             .int64(rows)
             .int32(n)
             .float64(eps)
-            .run(kernels.weightWide.of(dtype), count, 1, 1, threads, each, 0);
+            .run(kernels.get(WEIGHT_WIDE, dtype, g.dtype()), count, 1, 1, threads, each, 0);
       } else {
         StridedTensor moments = temporaries.empty(wide, rows, 2);
         Launch.on(device)
@@ -177,7 +181,7 @@ public final class CudaNorms {
             .int64(rows)
             .int64(n)
             .float64(eps)
-            .run(kernels.moments.of(dtype), rows, walking(n));
+            .run(kernels.get(MOMENTS, dtype, g.dtype()), rows, walking(n));
         count = (int) Math.min(64, rows);
         partial = temporaries.empty(wide, count, n);
         Launch.on(device)
@@ -187,14 +191,21 @@ public final class CudaNorms {
             .int64(partial.dataAddress())
             .int64(rows)
             .int64(n)
-            .run(kernels.weightAny.of(dtype), (n + 127) / 128, count, 1, 128, 1, 0);
+            .run(kernels.get(WEIGHT_ANY, dtype, g.dtype()), (n + 127) / 128, count, 1, 128, 1, 0);
       }
       Launch.on(device)
           .int64(partial.dataAddress())
           .int64(out.dataAddress())
           .int32(count)
           .int64(n)
-          .run(kernels.weightSum.of(dtype), (n + COLUMNS - 1) / COLUMNS, 1, 1, COLUMNS, 8, 0);
+          .run(
+              kernels.get(WEIGHT_SUM, dtype, g.dtype()),
+              (n + COLUMNS - 1) / COLUMNS,
+              1,
+              1,
+              COLUMNS,
+              8,
+              0);
     }
   }
 }

@@ -212,9 +212,7 @@ public final class CudaReduce {
   }
 
   private static long parts(CudaTemporaries temporaries, StridedTensor out, long splits) {
-    return splits == 1
-        ? 0
-        : temporaries.bytes(splits * out.numel() * STATE_BYTES).dataAddress();
+    return splits == 1 ? 0 : temporaries.bytes(splits * out.numel() * STATE_BYTES).dataAddress();
   }
 
   private static Launch begin(

@@ -70,7 +70,8 @@ public final class CudaScans {
     addRows(launch, from);
     addRows(launch, to);
     if (columns) {
-      launch.run(SCANS.get(COLUMNS, in.dtype(), out.dtype()), (rows + THREADS - 1) / THREADS, THREADS);
+      launch.run(
+          SCANS.get(COLUMNS, in.dtype(), out.dtype()), (rows + THREADS - 1) / THREADS, THREADS);
     } else {
       launch.run(SCANS.get(ROWS, in.dtype(), out.dtype()), rows, THREADS);
     }

@@ -165,8 +165,7 @@ public final class CudaSort {
         .int64(stage)
         .int64(last)
         .int32(distance)
-        .run(
-            KERNELS.get(CHUNKS, in.dtype(), in.dtype()), rows * padded / CHUNK, SORT_THREADS);
+        .run(KERNELS.get(CHUNKS, in.dtype(), in.dtype()), rows * padded / CHUNK, SORT_THREADS);
   }
 
   /** The rows of a tensor along a dimension. */

@@ -22,12 +22,12 @@ public final class Activations {
 
   private static Op floatingOnly(String name, Loops loops) {
     return Op.function(
-        name,
-        (in, a) -> {
-          Check.floating(name, "input", in[0]);
-          return TensorSpec.one(in[0].shape(), in[0].dtype());
-        },
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+            name,
+            (in, a) -> {
+              Check.floating(name, "input", in[0]);
+              return TensorSpec.one(in[0].shape(), in[0].dtype());
+            },
+            (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
         .cuda(Pointwise.resultTyped(name));
   }
 

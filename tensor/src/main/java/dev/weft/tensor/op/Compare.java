@@ -35,8 +35,7 @@ public final class Compare {
             },
             (in, out, a) ->
                 Elementwise.run(loops, Promotion.of(a.get(0, Number.class), in), in, out[0], a))
-        .cuda(
-            (in, out, a) -> cuda.run(Promotion.of(a.get(0, Number.class), in), in, out[0], a))
+        .cuda((in, out, a) -> cuda.run(Promotion.of(a.get(0, Number.class), in), in, out[0], a))
         .notDifferentiable();
   }
 

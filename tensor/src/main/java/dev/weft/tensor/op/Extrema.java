@@ -22,8 +22,7 @@ public final class Extrema {
               return TensorSpec.one(Reduced.reducedShape(name, in[0], a), in[0].dtype());
             },
             (in, out, a) -> ReduceKernels.extremum(in[0], out[0], Reduced.dims(in[0], a), max))
-        .cuda(
-            (in, out, a) -> value(max).run(in[0], out[0], Reduced.dims(in[0], a), 0))
+        .cuda((in, out, a) -> value(max).run(in[0], out[0], Reduced.dims(in[0], a), 0))
         .gradient(
             Op.Saves.BOTH,
             Grads.unary(
@@ -115,8 +114,7 @@ public final class Extrema {
               return TensorSpec.one(Reduced.reducedShape(name, in[0], a), DType.INT64);
             },
             (in, out, a) -> ReduceKernels.argExtremum(in[0], out[0], Reduced.dims(in[0], a), max))
-        .cuda(
-            (in, out, a) -> place(max).run(in[0], out[0], Reduced.dims(in[0], a), 0))
+        .cuda((in, out, a) -> place(max).run(in[0], out[0], Reduced.dims(in[0], a), 0))
         .notDifferentiable();
   }
 

@@ -28,12 +28,11 @@ public final class InPlace {
     return Op.inPlace(
             name,
             (in, a) -> {
-          DType result = Promotion.of(in);
-          Check.castable(name, floating ? Promotion.floating(result) : result, in[0].dtype());
-          return TensorSpec.one(Check.broadcast(name, in), in[0].dtype());
-        },
-        (in, out, a) ->
-            Elementwise.run(loops, together(floating, in), in, out[0], a))
+              DType result = Promotion.of(in);
+              Check.castable(name, floating ? Promotion.floating(result) : result, in[0].dtype());
+              return TensorSpec.one(Check.broadcast(name, in), in[0].dtype());
+            },
+            (in, out, a) -> Elementwise.run(loops, together(floating, in), in, out[0], a))
         .cuda((in, out, a) -> cuda.run(together(floating, in), in, out[0], a));
   }
 
@@ -43,13 +42,13 @@ public final class InPlace {
 
   private static Op scalar(String name, Loops loops, boolean floating) {
     return Op.inPlace(
-        name,
-        (in, a) -> {
-          DType result = Promotion.of(Pointwise.number(name, a), in);
-          Check.castable(name, floating ? Promotion.floating(result) : result, in[0].dtype());
-          return TensorSpec.one(in[0].shape(), in[0].dtype());
-        },
-        (in, out, a) -> Elementwise.run(loops, in[0].dtype(), in, out[0], a))
+            name,
+            (in, a) -> {
+              DType result = Promotion.of(Pointwise.number(name, a), in);
+              Check.castable(name, floating ? Promotion.floating(result) : result, in[0].dtype());
+              return TensorSpec.one(in[0].shape(), in[0].dtype());
+            },
+            (in, out, a) -> Elementwise.run(loops, in[0].dtype(), in, out[0], a))
         .cuda(Pointwise.inputTyped(name));
   }
 

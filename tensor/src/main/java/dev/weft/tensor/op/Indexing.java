@@ -55,9 +55,7 @@ public final class Indexing {
               "index_select_backward",
               (in, a) -> TensorSpec.one(a.longsAt(0), in[0].dtype()),
               (in, out, a) -> IndexKernels.indexSelectBackward(in[0], in[1], out[0], a.intAt(1)))
-          .cuda(
-              (in, out, a) ->
-                  CudaIndexing.indexSelectBackward(in[0], in[1], out[0], a.intAt(1)))
+          .cuda((in, out, a) -> CudaIndexing.indexSelectBackward(in[0], in[1], out[0], a.intAt(1)))
           .notDifferentiable();
 
   private static final Op INDEX_SELECT =
@@ -139,9 +137,7 @@ public final class Indexing {
                 CopyKernels.copy(in[0], out[0]);
                 IndexKernels.scatterAdd("scatter_add", out[0], in[1], in[2], a.intAt(0));
               })
-          .cuda(
-              (in, out, a) ->
-                  CudaIndexing.scatterAdd(in[0], in[1], in[2], out[0], a.intAt(0)))
+          .cuda((in, out, a) -> CudaIndexing.scatterAdd(in[0], in[1], in[2], out[0], a.intAt(0)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.of(
@@ -154,18 +150,18 @@ public final class Indexing {
 
   private static Op triangle(String name, boolean lower) {
     return Op.function(
-        name,
-        (in, a) -> {
-          if (in[0].ndim() < 2) {
-            throw Check.bad(
-                name,
-                "input has shape "
-                    + Arrays.toString(in[0].shape())
-                    + "; expected at least 2 dimensions");
-          }
-          return TensorSpec.one(in[0].shape(), in[0].dtype());
-        },
-        (in, out, a) -> IndexKernels.triangle(in[0], out[0], a.longAt(0), lower))
+            name,
+            (in, a) -> {
+              if (in[0].ndim() < 2) {
+                throw Check.bad(
+                    name,
+                    "input has shape "
+                        + Arrays.toString(in[0].shape())
+                        + "; expected at least 2 dimensions");
+              }
+              return TensorSpec.one(in[0].shape(), in[0].dtype());
+            },
+            (in, out, a) -> IndexKernels.triangle(in[0], out[0], a.longAt(0), lower))
         .cuda((in, out, a) -> CudaIndexing.triangle(in[0], out[0], a.longAt(0), lower));
   }
 

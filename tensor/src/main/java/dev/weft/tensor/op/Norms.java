@@ -1,5 +1,6 @@
 package dev.weft.tensor.op;
 
+import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
@@ -85,7 +86,13 @@ public final class Norms {
               "rms_norm",
               (in, a) -> {
                 check("rms_norm", in, a);
-                return TensorSpec.one(in[0].shape(), in[0].dtype());
+                DType dtype = a.isNull(2) ? in[0].dtype() : a.get(2, DType.class);
+                if (!dtype.isFloatingPoint()) {
+                  throw Check.bad(
+                      "rms_norm",
+                      "dtype " + dtype + " of the result; expected a floating-point one");
+                }
+                return TensorSpec.one(in[0].shape(), dtype);
               },
               (in, out, a) -> NormKernels.rms(in[0], at(in, 1), out[0], size(a), eps(in[0], a)))
           .cuda(
@@ -176,7 +183,23 @@ public final class Norms {
    */
   public static Tensor rmsNorm(
       Tensor x, long[] normalizedShape, @Nullable Tensor weight, @Nullable Double eps) {
-    Attrs a = Attrs.of(normalizedShape, eps);
+    return rmsNorm(Attrs.of(normalizedShape, eps), x, weight);
+  }
+
+  /**
+   * The same with a result of another floating-point dtype, rounded once: what a mixed-precision
+   * model hands to its matrix products from a float32 residual stream.
+   */
+  public static Tensor rmsNorm(
+      Tensor x,
+      long[] normalizedShape,
+      @Nullable Tensor weight,
+      @Nullable Double eps,
+      DType resultDType) {
+    return rmsNorm(Attrs.of(normalizedShape, eps, resultDType), x, weight);
+  }
+
+  private static Tensor rmsNorm(Attrs a, Tensor x, @Nullable Tensor weight) {
     return weight == null
         ? Dispatcher.call(RMS_NORM, a, x)
         : Dispatcher.call(RMS_NORM, a, x, weight);

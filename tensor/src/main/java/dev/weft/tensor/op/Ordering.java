@@ -20,8 +20,7 @@ public final class Ordering {
                     new TensorSpec(in[0].shape(), DType.INT64)
                   },
               (in, out, a) -> SortKernels.sort(in[0], out[0], out[1], a.intAt(0), a.boolAt(1)))
-          .cuda(
-              (in, out, a) -> CudaSort.sort(in[0], out[0], out[1], a.intAt(0), a.boolAt(1)))
+          .cuda((in, out, a) -> CudaSort.sort(in[0], out[0], out[1], a.intAt(0), a.boolAt(1)))
           .gradient(
               Op.Saves.OUTPUTS,
               Grads.unary(
@@ -48,8 +47,7 @@ public final class Ordering {
                 };
               },
               (in, out, a) -> SortKernels.sort(in[0], out[0], out[1], a.intAt(0), a.boolAt(2)))
-          .cuda(
-              (in, out, a) -> CudaSort.sort(in[0], out[0], out[1], a.intAt(0), a.boolAt(2)))
+          .cuda((in, out, a) -> CudaSort.sort(in[0], out[0], out[1], a.intAt(0), a.boolAt(2)))
           .gradient(
               Op.Saves.OUTPUTS,
               Grads.unary(

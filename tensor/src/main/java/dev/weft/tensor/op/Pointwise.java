@@ -22,34 +22,36 @@ public final class Pointwise {
 
   static Op binary(String name, Loops loops) {
     return Op.function(
-        name,
-        (in, a) -> TensorSpec.one(Check.broadcast(name, in), Promotion.of(in)),
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+            name,
+            (in, a) -> TensorSpec.one(Check.broadcast(name, in), Promotion.of(in)),
+            (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
         .cuda(resultTyped(name));
   }
 
   static Op floating(String name, Loops loops) {
     return Op.function(
-        name,
-        (in, a) -> TensorSpec.one(Check.broadcast(name, in), Promotion.floating(Promotion.of(in))),
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+            name,
+            (in, a) ->
+                TensorSpec.one(Check.broadcast(name, in), Promotion.floating(Promotion.of(in))),
+            (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
         .cuda(resultTyped(name));
   }
 
   static Op scalar(String name, Loops loops) {
     return Op.function(
-        name,
-        (in, a) -> TensorSpec.one(in[0].shape(), Promotion.of(number(name, a), in)),
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+            name,
+            (in, a) -> TensorSpec.one(in[0].shape(), Promotion.of(number(name, a), in)),
+            (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
         .cuda(resultTyped(name));
   }
 
   static Op floatingScalar(String name, Loops loops) {
     return Op.function(
-        name,
-        (in, a) ->
-            TensorSpec.one(in[0].shape(), Promotion.floating(Promotion.of(number(name, a), in))),
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+            name,
+            (in, a) ->
+                TensorSpec.one(
+                    in[0].shape(), Promotion.floating(Promotion.of(number(name, a), in))),
+            (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
         .cuda(resultTyped(name));
   }
 

@@ -70,9 +70,7 @@ public final class Random {
                 return TensorSpec.one(in[0].shape(), in[0].dtype());
               },
               (in, out, a) -> RandomKernels.dropout(in[0], out[0], source(a, 3), a.doubleAt(2)))
-          .cuda(
-              (in, out, a) ->
-                  CudaRandom.dropout(in[0], out[0], source(a, 3), a.doubleAt(2)))
+          .cuda((in, out, a) -> CudaRandom.dropout(in[0], out[0], source(a, 3), a.doubleAt(2)))
           .gradient(
               Op.Saves.NOTHING,
               Grads.unary((ctx, g) -> Dispatcher.call(dropoutOp(), ctx.attrs(), g)));

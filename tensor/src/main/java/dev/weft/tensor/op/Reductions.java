@@ -69,8 +69,7 @@ public final class Reductions {
                   ReduceKernels.sum(in[0], out[0], broadcastDims(in[0].shape(), a.longsAt(0)), 1))
           .cuda(
               (in, out, a) ->
-                  CudaReduce.SUM.run(
-                      in[0], out[0], broadcastDims(in[0].shape(), a.longsAt(0)), 1))
+                  CudaReduce.SUM.run(in[0], out[0], broadcastDims(in[0].shape(), a.longsAt(0)), 1))
           .gradient(Op.Saves.NOTHING, Grads.unary((ctx, g) -> Views.expand(g, ctx.inputShape(0))));
 
   /** The dimensions along which a shape was repeated to get a larger one. */
@@ -126,8 +125,7 @@ public final class Reductions {
               (in, out, a) ->
                   ReduceKernels.prodBackward(in[0], in[1], out[0], Reduced.dims(in[1], a)))
           .cuda(
-              (in, out, a) ->
-                  CudaScans.prodBackward(in[0], in[1], out[0], Reduced.dims(in[1], a)))
+              (in, out, a) -> CudaScans.prodBackward(in[0], in[1], out[0], Reduced.dims(in[1], a)))
           .notDifferentiable();
 
   private static Op prodBackward() {
@@ -143,8 +141,7 @@ public final class Reductions {
                       Promotion.floating(in[0].dtype())),
               (in, out, a) -> ReduceKernels.logSumExp(in[0], out[0], Reduced.dims(in[0], a)))
           .cuda(
-              (in, out, a) ->
-                  CudaReduce.LOG_SUM_EXP.run(in[0], out[0], Reduced.dims(in[0], a), 0))
+              (in, out, a) -> CudaReduce.LOG_SUM_EXP.run(in[0], out[0], Reduced.dims(in[0], a), 0))
           .gradient(
               Op.Saves.BOTH,
               Grads.unary(

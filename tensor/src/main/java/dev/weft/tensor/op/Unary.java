@@ -20,30 +20,30 @@ public final class Unary {
   /** Keeps the dtype. */
   private static Op same(String name, Loops loops) {
     return Op.function(
-        name,
-        (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+            name,
+            (in, a) -> TensorSpec.one(in[0].shape(), in[0].dtype()),
+            (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
         .cuda(Pointwise.resultTyped(name));
   }
 
   /** Keeps the dtype; bool is refused. */
   static Op numeric(String name, Loops loops) {
     return Op.function(
-        name,
-        (in, a) -> {
-          Check.numbers(name, "input", in[0]);
-          return TensorSpec.one(in[0].shape(), in[0].dtype());
-        },
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+            name,
+            (in, a) -> {
+              Check.numbers(name, "input", in[0]);
+              return TensorSpec.one(in[0].shape(), in[0].dtype());
+            },
+            (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
         .cuda(Pointwise.resultTyped(name));
   }
 
   /** Integers give float32. */
   static Op floating(String name, Loops loops) {
     return Op.function(
-        name,
-        (in, a) -> TensorSpec.one(in[0].shape(), Promotion.floating(in[0].dtype())),
-        (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
+            name,
+            (in, a) -> TensorSpec.one(in[0].shape(), Promotion.floating(in[0].dtype())),
+            (in, out, a) -> Elementwise.run(loops, out[0].dtype(), in, out[0], a))
         .cuda(Pointwise.resultTyped(name));
   }
 

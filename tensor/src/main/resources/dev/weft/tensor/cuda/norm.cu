@@ -1,5 +1,5 @@
-// RMS and layer normalisation of rows of n elements, with gradients: T is the type of the numbers,
-// LAYER is 1 for layer normalisation. A block has blockDim.y rows of blockDim.x threads: several
+// RMS and layer normalisation of rows of n elements, with gradients: T is the type of the numbers, O
+// that of the result and its gradient, LAYER is 1 for layer normalisation. A block has blockDim.y rows of blockDim.x threads: several
 // rows only where a warp has one each. Kernels ending in _wide hold a row in registers, V elements
 // of 16 bytes at a time, up to HELD such vectors a thread.
 typedef typename Traits<T>::acc A;
@@ -15,12 +15,12 @@ __device__ __forceinline__ A row_sum(A x) { return blockDim.x == 32 ? warp_sum(x
 struct Held {
   A v[HELD][V];
 
-  __device__ __forceinline__ void load(const T* row, int n) {
+  template <typename X> __device__ __forceinline__ void load(const X* row, int n) {
     #pragma unroll
     for (int k = 0; k < HELD; k++) {
       int at = (k * blockDim.x + threadIdx.x) * V;
       if (at < n) {
-        Wide x = *(const Wide*)(row + at);
+        Vec<X, V> x = *(const Vec<X, V>*)(row + at);
         #pragma unroll
         for (int j = 0; j < V; j++) v[k][j] = up(x.v[j]);
       } else {
@@ -30,15 +30,15 @@ struct Held {
     }
   }
 
-  __device__ __forceinline__ void store(T* row, int n) const {
+  template <typename X> __device__ __forceinline__ void store(X* row, int n) const {
     #pragma unroll
     for (int k = 0; k < HELD; k++) {
       int at = (k * blockDim.x + threadIdx.x) * V;
       if (at < n) {
-        Wide x;
+        Vec<X, V> x;
         #pragma unroll
-        for (int j = 0; j < V; j++) x.v[j] = down<T>(v[k][j]);
-        *(Wide*)(row + at) = x;
+        for (int j = 0; j < V; j++) x.v[j] = down<X>(v[k][j]);
+        *(Vec<X, V>*)(row + at) = x;
       }
     }
   }
@@ -70,7 +70,7 @@ __device__ __forceinline__ A centre(Held& x, int n, A eps) {
 }
 
 extern "C" __global__ void norm_wide(const T* __restrict__ in, const T* __restrict__ weight,
-                                     const T* __restrict__ bias, T* __restrict__ out, i64 rows, int n, double eps) {
+                                     const T* __restrict__ bias, O* __restrict__ out, i64 rows, int n, double eps) {
   i64 r = (i64)blockIdx.x * blockDim.y + threadIdx.y;
   if (r >= rows) return;
   Held x;
@@ -99,7 +99,7 @@ extern "C" __global__ void norm_wide(const T* __restrict__ in, const T* __restri
 
 // With z the normalised row and h = g weight: (h - z mean(h z)) / deviation, and for layer
 // normalisation less mean(h) / deviation.
-extern "C" __global__ void norm_backward_wide(const T* __restrict__ g, const T* __restrict__ in,
+extern "C" __global__ void norm_backward_wide(const O* __restrict__ g, const T* __restrict__ in,
                                               const T* __restrict__ weight, T* __restrict__ out, i64 rows, int n,
                                               double eps) {
   i64 r = (i64)blockIdx.x * blockDim.y + threadIdx.y;
@@ -139,7 +139,7 @@ extern "C" __global__ void norm_backward_wide(const T* __restrict__ g, const T* 
 }
 
 // The sum of g z over a range of rows of each block, in a row of `partial` each.
-extern "C" __global__ void norm_weight_wide(const T* __restrict__ g, const T* __restrict__ in,
+extern "C" __global__ void norm_weight_wide(const O* __restrict__ g, const T* __restrict__ in,
                                             A* __restrict__ partial, i64 rows, int n, double eps) {
   __shared__ A sums[32 * HELD * V * 4];
   i64 groups = (i64)gridDim.x * blockDim.y;
@@ -219,35 +219,35 @@ __device__ __forceinline__ A moments(const T* x, i64 n, A eps, A& mean) {
 }
 
 extern "C" __global__ void norm_any(const T* __restrict__ in, const T* __restrict__ weight,
-                                    const T* __restrict__ bias, T* __restrict__ out, i64 rows, i64 n, double eps) {
+                                    const T* __restrict__ bias, O* __restrict__ out, i64 rows, i64 n, double eps) {
   const T* x = in + (i64)blockIdx.x * n;
-  T* y = out + (i64)blockIdx.x * n;
+  O* y = out + (i64)blockIdx.x * n;
   A mean, s = moments(x, n, (A)eps, mean);
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
     A v = (up(x[i]) - mean) * s;
     if (weight) v *= up(weight[i]);
     if (bias) v += up(bias[i]);
-    y[i] = down<T>(v);
+    y[i] = down<O>(v);
   }
 }
 
-extern "C" __global__ void norm_backward_any(const T* __restrict__ g, const T* __restrict__ in,
+extern "C" __global__ void norm_backward_any(const O* __restrict__ g, const T* __restrict__ in,
                                              const T* __restrict__ weight, T* __restrict__ out, i64 rows, i64 n,
                                              double eps) {
   const T* x = in + (i64)blockIdx.x * n;
-  const T* h = g + (i64)blockIdx.x * n;
+  const O* h = g + (i64)blockIdx.x * n;
   T* y = out + (i64)blockIdx.x * n;
   A mean, s = moments(x, n, (A)eps, mean);
   A dot = 0, sum = 0;
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-    A a = up(h[i]) * (weight ? up(weight[i]) : (A)1);
+    A a = (A)up(h[i]) * (weight ? up(weight[i]) : (A)1);
     dot += a * ((up(x[i]) - mean) * s);
     sum += a;
   }
   dot = block_sum(dot) / n;
   sum = LAYER ? block_sum(sum) / n : (A)0;
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-    A a = up(h[i]) * (weight ? up(weight[i]) : (A)1);
+    A a = (A)up(h[i]) * (weight ? up(weight[i]) : (A)1);
     y[i] = down<T>(s * (a - (up(x[i]) - mean) * s * dot - sum));
   }
 }
@@ -261,14 +261,14 @@ extern "C" __global__ void norm_moments(const T* __restrict__ in, A* __restrict_
   }
 }
 
-extern "C" __global__ void norm_weight_any(const T* __restrict__ g, const T* __restrict__ in,
+extern "C" __global__ void norm_weight_any(const O* __restrict__ g, const T* __restrict__ in,
                                            const A* __restrict__ moment, A* __restrict__ partial, i64 rows, i64 n) {
   i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   i64 from = rows * blockIdx.y / gridDim.y, to = rows * (blockIdx.y + 1) / gridDim.y;
   if (i >= n) return;
   A s = 0;
   for (i64 r = from; r < to; r++) {
-    s += up(g[r * n + i]) * ((up(in[r * n + i]) - moment[2 * r]) * moment[2 * r + 1]);
+    s += (A)up(g[r * n + i]) * ((up(in[r * n + i]) - moment[2 * r]) * moment[2 * r + 1]);
   }
   partial[(i64)blockIdx.y * n + i] = s;
 }

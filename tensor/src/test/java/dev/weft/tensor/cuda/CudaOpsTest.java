@@ -64,8 +64,7 @@ class CudaOpsTest {
   /** Uniform in [0.25, 2): where logarithms and roots exist. */
   private Tensor positive(DType dtype, long... shape) {
     return dtype.isFloatingPoint()
-        ? Casts.to(
-            Random.uniform(Tensors.empty(DType.FLOAT64, shape), 0.25, 2, generator), dtype)
+        ? Casts.to(Random.uniform(Tensors.empty(DType.FLOAT64, shape), 0.25, 2, generator), dtype)
         : Casts.to(Random.randint(generator, 1, 6, shape), dtype);
   }
 
@@ -145,9 +144,30 @@ class CudaOpsTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "neg", "abs", "sign", "floor", "ceil", "round", "square", "exp", "log", "log1p", "sqrt",
-        "rsqrt", "reciprocal", "sin", "cos", "erf", "isnan", "logical_not", "sigmoid", "tanh",
-        "relu", "silu", "gelu", "relu_"
+        "neg",
+        "abs",
+        "sign",
+        "floor",
+        "ceil",
+        "round",
+        "square",
+        "exp",
+        "log",
+        "log1p",
+        "sqrt",
+        "rsqrt",
+        "reciprocal",
+        "sin",
+        "cos",
+        "erf",
+        "isnan",
+        "logical_not",
+        "sigmoid",
+        "tanh",
+        "relu",
+        "silu",
+        "gelu",
+        "relu_"
       })
   void unary(String name) {
     int checked = 0;
@@ -164,8 +184,26 @@ class CudaOpsTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "neg", "abs", "sign", "floor", "ceil", "round", "square", "exp", "log", "log1p", "sqrt",
-        "rsqrt", "reciprocal", "erf", "isnan", "logical_not", "sigmoid", "tanh", "relu", "silu",
+        "neg",
+        "abs",
+        "sign",
+        "floor",
+        "ceil",
+        "round",
+        "square",
+        "exp",
+        "log",
+        "log1p",
+        "sqrt",
+        "rsqrt",
+        "reciprocal",
+        "erf",
+        "isnan",
+        "logical_not",
+        "sigmoid",
+        "tanh",
+        "relu",
+        "silu",
         "gelu"
       })
   void unaryOfSpecialValues(String name) {
@@ -179,10 +217,35 @@ class CudaOpsTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "add", "sub", "mul", "div", "pow", "maximum", "minimum", "atan2", "eq", "ne", "lt", "le",
-        "gt", "ge", "logical_and", "logical_or", "logical_xor", "relu_backward",
-        "leaky_relu_backward", "sigmoid_backward", "tanh_backward", "silu_backward",
-        "gelu_backward", "add_", "sub_", "mul_", "div_", "lerp_scalar", "lerp_scalar_"
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "pow",
+        "maximum",
+        "minimum",
+        "atan2",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "relu_backward",
+        "leaky_relu_backward",
+        "sigmoid_backward",
+        "tanh_backward",
+        "silu_backward",
+        "gelu_backward",
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "lerp_scalar",
+        "lerp_scalar_"
       })
   void binary(String name) {
     boolean number = name.matches("lerp_scalar_?|leaky_relu_backward");
@@ -238,11 +301,32 @@ class CudaOpsTest {
 
   @ParameterizedTest
   @CsvSource({
-    "add_scalar,3", "sub_scalar,3", "rsub_scalar,3", "mul_scalar,3", "div_scalar,3",
-    "rdiv_scalar,3", "pow_scalar,3", "pow_scalar,2", "pow_scalar,1", "eq_scalar,1",
-    "ne_scalar,1", "lt_scalar,1", "le_scalar,1", "gt_scalar,1", "ge_scalar,1", "add_scalar_,3",
-    "sub_scalar_,3", "mul_scalar_,3", "div_scalar_,3", "leaky_relu,0.1", "add_scalar,0.3",
-    "mul_scalar,0.3", "pow_scalar,0.5", "pow_scalar,-1.5", "gt_scalar,0.5", "mul_scalar_,0.3"
+    "add_scalar,3",
+    "sub_scalar,3",
+    "rsub_scalar,3",
+    "mul_scalar,3",
+    "div_scalar,3",
+    "rdiv_scalar,3",
+    "pow_scalar,3",
+    "pow_scalar,2",
+    "pow_scalar,1",
+    "eq_scalar,1",
+    "ne_scalar,1",
+    "lt_scalar,1",
+    "le_scalar,1",
+    "gt_scalar,1",
+    "ge_scalar,1",
+    "add_scalar_,3",
+    "sub_scalar_,3",
+    "mul_scalar_,3",
+    "div_scalar_,3",
+    "leaky_relu,0.1",
+    "add_scalar,0.3",
+    "mul_scalar,0.3",
+    "pow_scalar,0.5",
+    "pow_scalar,-1.5",
+    "gt_scalar,0.5",
+    "mul_scalar_,0.3"
   })
   void withANumber(String name, String value) {
     Number v = value.contains(".") ? (Number) Double.valueOf(value) : (Number) Long.valueOf(value);
@@ -283,7 +367,10 @@ class CudaOpsTest {
       }
       check("where", Attrs.NONE, c, random(dtype), random(DType.FLOAT32, 33, 1));
     }
-    check("masked_fill", Attrs.of(Double.NEGATIVE_INFINITY), random(DType.BFLOAT16, 9, 9),
+    check(
+        "masked_fill",
+        Attrs.of(Double.NEGATIVE_INFINITY),
+        random(DType.BFLOAT16, 9, 9),
         random(DType.BOOL, 9, 9));
   }
 
@@ -323,7 +410,8 @@ class CudaOpsTest {
     Tensor big = Tensors.empty(DType.INT8, AgainstCpu.GPU, n);
     InPlace.fill(big, 3);
     Tensor more = big.add(1);
-    assertThat(Views.narrow(more, 0, n - 3, 3).to(Device.CPU).toLongArray()).containsExactly(4, 4, 4);
+    assertThat(Views.narrow(more, 0, n - 3, 3).to(Device.CPU).toLongArray())
+        .containsExactly(4, 4, 4);
     assertThat(more.sum().item()).isEqualTo(4.0 * n);
     big.close();
     more.close();
@@ -397,8 +485,21 @@ class CudaOpsTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
-        "sum", "mean", "prod", "all", "any", "amax", "amin", "logsumexp", "argmax", "argmin",
-        "max", "min", "var", "std", "vector_norm"
+        "sum",
+        "mean",
+        "prod",
+        "all",
+        "any",
+        "amax",
+        "amin",
+        "logsumexp",
+        "argmax",
+        "argmin",
+        "max",
+        "min",
+        "var",
+        "std",
+        "vector_norm"
       })
   void reductionsOverAnyDimensions(String name) {
     int checked = 0;
@@ -456,7 +557,15 @@ class CudaOpsTest {
       Tensor x = Casts.to(Tensor.of(v, 5, 3), dtype);
       for (String name :
           new String[] {
-            "sum", "prod", "all", "any", "amax", "amin", "argmax", "argmin", "logsumexp",
+            "sum",
+            "prod",
+            "all",
+            "any",
+            "amax",
+            "amin",
+            "argmax",
+            "argmin",
+            "logsumexp",
             "vector_norm"
           }) {
         check(name, rows, x);

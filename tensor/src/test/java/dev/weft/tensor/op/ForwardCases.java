@@ -197,11 +197,11 @@ final class ForwardCases {
     double tolerance =
         factor
             * switch (e.dtype) {
-          case FLOAT64 -> 1e-12;
-          case FLOAT32 -> 2e-6;
-          case FLOAT16 -> 2e-3;
-          default -> 1.6e-2;
-        };
+              case FLOAT64 -> 1e-12;
+              case FLOAT32 -> 2e-6;
+              case FLOAT16 -> 2e-3;
+              default -> 1.6e-2;
+            };
     double[] v = t.toDoubleArray();
     for (int i = 0; i < v.length; i++) {
       double x = real(e.values[i]);
