@@ -52,6 +52,16 @@ public interface Backend extends AutoCloseable {
       long[] inputSplits,
       CollectiveOptions options);
 
+  /** The same where all splits of all ranks are equal. */
+  default Work allToAllEven(
+      StridedTensor output,
+      StridedTensor input,
+      long[] outputSplits,
+      long[] inputSplits,
+      CollectiveOptions options) {
+    return allToAllSingle(output, input, outputSplits, inputSplits, options);
+  }
+
   /** Collects every rank's input at the root; outputs are null elsewhere. */
   Work gather(
       StridedTensor input,
@@ -74,6 +84,52 @@ public interface Backend extends AutoCloseable {
 
   /** Receives from a rank, or from any for {@link ProcessGroup#ANY_SOURCE}. */
   Work receive(StridedTensor tensor, int source, int tag, CollectiveOptions options);
+
+  /**
+   * From now on, asynchronous operations of this thread may be put off until {@link
+   * #endCoalescing}, to be launched together; their works must not be awaited before. Where it does
+   * nothing, they are launched one by one.
+   */
+  default void startCoalescing() {}
+
+  /** Launches what was put off. */
+  default void endCoalescing() {}
+
+  /**
+   * Whether its own connections can make those of a part of the group. It is the same on all ranks
+   * after the same operations.
+   */
+  default boolean canDivide() {
+    return false;
+  }
+
+  /**
+   * Makes the backends of disjoint parts of the group; all ranks of the group call it.
+   *
+   * @param part this rank's part, or null where it is in none
+   * @param color the number of the part, the same on its ranks and different from others'
+   * @param key orders the ranks of a part
+   * @return the part's backend, or null where this rank is in none
+   */
+  default @Nullable Backend split(@Nullable GroupContext part, int color, int key) {
+    throw new UnsupportedOperationException("backend '" + name() + "' cannot be split");
+  }
+
+  /** Whether {@link #shrink} may be called; also after failures. */
+  default boolean canShrink() {
+    return false;
+  }
+
+  /**
+   * Makes the backend of the ranks that are left without some; only these call it.
+   *
+   * @param rest the group of the ranks that are left
+   * @param excluded group ranks of the others
+   * @param abort whether operations under way are given up first
+   */
+  default Backend shrink(GroupContext rest, int[] excluded, boolean abort) {
+    throw new UnsupportedOperationException("backend '" + name() + "' cannot be shrunk");
+  }
 
   /** Ends everything under way, and everything to come, with this failure. */
   void abort(Throwable cause);

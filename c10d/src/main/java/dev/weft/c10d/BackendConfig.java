@@ -10,12 +10,11 @@ import java.util.Map;
 /**
  * Which backend serves which device type: {@code host} or {@code cpu:host,cuda:nccl}. Immutable.
  *
- * <p>A name alone stands for all device types that the backend serves. {@code nccl} and {@code mpi}
- * may be named wherever the program runs; where they are not there, using them says so.
+ * <p>A name alone stands for all device types that the backend serves. {@code nccl} may be named
+ * wherever the program runs; where it is not there, using it says so.
  */
 public final class BackendConfig {
-  private static final Map<String, List<String>> OPTIONAL =
-      Map.of("nccl", List.of("cuda"), "mpi", List.of("cpu"));
+  private static final Map<String, List<String>> OPTIONAL = Map.of("nccl", List.of("cuda"));
   // PyTorch's name for "whatever is the default".
   private static final String UNDEFINED = "undefined";
 

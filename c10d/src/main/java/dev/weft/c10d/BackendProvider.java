@@ -1,6 +1,7 @@
 package dev.weft.c10d;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -22,6 +23,16 @@ public interface BackendProvider {
 
   /** Why it cannot be used here, with what to do about it; null when it can. */
   default @Nullable String unavailableReason() {
+    return null;
+  }
+
+  /**
+   * Who this process is where the backend's own launcher started it, else null. Asked only where
+   * the backend can be used and nothing else says who this process is.
+   *
+   * @param environment the variables to look at
+   */
+  default @Nullable LaunchedRank launched(Map<String, String> environment) {
     return null;
   }
 

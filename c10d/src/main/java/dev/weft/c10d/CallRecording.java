@@ -38,15 +38,13 @@ record CallRecording(
       }
       work = body.get();
     } catch (RuntimeException | Error e) {
-      failed(call, e);
+      failed(group, call, e);
       throw e;
     }
-    if (work.isCompleted()) {
-      ended(call, work.exception());
-    } else {
-      // Says nothing about the memory: the record holds no tensor, and the work not the record.
-      var unused = work.completion().whenComplete((done, e) -> ended(call, e));
-    }
+    group.context().failures().watch(!options.async());
+    // Says nothing about the memory: the record holds no tensor, and the work not the record.
+    ProcessGroup of = group;
+    work.whenEnded(failure -> ended(of, call, failure));
     return work;
   }
 
@@ -59,15 +57,15 @@ record CallRecording(
     return log.message(kind.recorded(), other, outputs.isEmpty() ? inputs : outputs, timeout);
   }
 
-  private void ended(RecordedCall call, @Nullable Throwable failure) {
+  private static void ended(ProcessGroup group, RecordedCall call, @Nullable Throwable failure) {
     if (failure == null) {
       call.complete();
     } else {
-      failed(call, failure);
+      failed(group, call, failure);
     }
   }
 
-  private void failed(RecordedCall call, Throwable failure) {
+  private static void failed(ProcessGroup group, RecordedCall call, Throwable failure) {
     Throwable cause =
         failure instanceof java.util.concurrent.CompletionException && failure.getCause() != null
             ? failure.getCause()

@@ -6,9 +6,11 @@ import dev.weft.tensor.Tensor;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.IntFunction;
+import java.util.function.Supplier;
 
 /** Several collectives, or several messages, as one call: all are posted, then awaited together. */
 final class Coalesced {
@@ -21,6 +23,7 @@ final class Coalesced {
     return join(
         "all_reduce_coalesced",
         tensors.size(),
+        backends(g, tensors),
         i -> g.allReduce(tensors.get(i), op, each),
         options);
   }
@@ -35,6 +38,7 @@ final class Coalesced {
     return join(
         "all_gather_into_tensor_coalesced",
         inputs.size(),
+        backends(g, inputs),
         i -> g.allGatherIntoTensor(outputs.get(i), inputs.get(i), each),
         options);
   }
@@ -50,6 +54,7 @@ final class Coalesced {
     return join(
         "reduce_scatter_tensor_coalesced",
         inputs.size(),
+        backends(g, inputs),
         i -> g.reduceScatterTensor(outputs.get(i), inputs.get(i), op, each),
         options);
   }
@@ -88,17 +93,15 @@ final class Coalesced {
     } finally {
       Duration timeout = options.timeout();
       RecordedCall closing = log.endBatch((timeout == null ? group.timeout() : timeout).toMillis());
-      var unused =
-          new JointWork("coalesced", works)
-              .completion()
-              .whenComplete(
-                  (done, e) -> {
-                    if (e == null) {
-                      closing.complete();
-                    } else {
-                      closing.fail(e);
-                    }
-                  });
+      new JointWork("coalesced", works)
+          .whenEnded(
+              e -> {
+                if (e == null) {
+                  closing.complete();
+                } else {
+                  closing.fail(e);
+                }
+              });
     }
     return works;
   }
@@ -106,6 +109,17 @@ final class Coalesced {
   private static List<Work> post(List<P2POp> ops, CollectiveOptions options) {
     List<Work> works = new ArrayList<>(ops.size());
     CollectiveOptions posting = posting(options);
+    Set<Backend> backends = new LinkedHashSet<>();
+    for (P2POp op : ops) {
+      ProcessGroup group = op.group() == null ? Distributed.world() : op.group();
+      if (group.isMember() && !op.tensor().device().isMeta()) {
+        backends.add(group.backend(op.tensor().device()));
+      }
+    }
+    return coalesced(backends, () -> post(ops, posting, works));
+  }
+
+  private static List<Work> post(List<P2POp> ops, CollectiveOptions posting, List<Work> works) {
     for (P2POp op : ops) {
       works.add(
           op.kind() == P2POp.Kind.ISEND
@@ -113,6 +127,36 @@ final class Coalesced {
               : Distributed.recv(op.tensor(), op.peer(), op.tag(), op.group(), posting));
     }
     return works;
+  }
+
+  /** What the body posts, these backends may launch together. */
+  private static List<Work> coalesced(Set<Backend> backends, Supplier<List<Work>> body) {
+    List<Backend> started = new ArrayList<>();
+    List<Work> works;
+    try {
+      for (Backend b : backends) {
+        b.startCoalescing();
+        started.add(b);
+      }
+      works = body.get();
+    } catch (RuntimeException | Error e) {
+      endAll(started, e);
+      throw e;
+    }
+    for (Backend b : started) {
+      b.endCoalescing();
+    }
+    return works;
+  }
+
+  private static void endAll(List<Backend> started, Throwable because) {
+    for (Backend b : started) {
+      try {
+        b.endCoalescing();
+      } catch (RuntimeException e) {
+        because.addSuppressed(e);
+      }
+    }
   }
 
   /** Before anything is posted, so that a bad one leaves nothing half done. */
@@ -128,16 +172,36 @@ final class Coalesced {
   }
 
   private static Work join(
-      String name, int count, IntFunction<Work> post, CollectiveOptions options) {
-    List<Work> works = new ArrayList<>(count);
-    for (int i = 0; i < count; i++) {
-      works.add(post.apply(i));
-    }
+      String name,
+      int count,
+      Set<Backend> backends,
+      IntFunction<Work> post,
+      CollectiveOptions options) {
+    List<Work> works =
+        coalesced(
+            backends,
+            () -> {
+              List<Work> posted = new ArrayList<>(count);
+              for (int i = 0; i < count; i++) {
+                posted.add(post.apply(i));
+              }
+              return posted;
+            });
     Work joint = new JointWork(name, works);
     if (!options.async()) {
       joint.await();
     }
     return joint;
+  }
+
+  private static Set<Backend> backends(ProcessGroup g, List<? extends Tensor> tensors) {
+    Set<Backend> backends = new LinkedHashSet<>();
+    for (Tensor t : tensors) {
+      if (g.isMember() && !t.device().isMeta()) {
+        backends.add(g.backend(t.device()));
+      }
+    }
+    return backends;
   }
 
   private static CollectiveOptions posting(CollectiveOptions options) {

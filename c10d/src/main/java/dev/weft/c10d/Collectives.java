@@ -198,6 +198,7 @@ final class Collectives {
     long[] outSplits = Checks.splits("outputSplits", outputSplits, "output", out, g.size());
     long[] inSplits = Checks.splits("inputSplits", inputSplits, "input", in, g.size());
     Checks.sameRows("all_to_all_single", out, in);
+    boolean even = outputSplits == null && inputSplits == null;
     return CollectiveOps.call(
         CollectiveOps.ALL_TO_ALL_SINGLE,
         g,
@@ -209,7 +210,10 @@ final class Collectives {
         run(
             in,
             "all_to_all_single",
-            () -> backend(g, in).allToAllSingle(out, in, outSplits, inSplits, options)));
+            () ->
+                even
+                    ? backend(g, in).allToAllEven(out, in, outSplits, inSplits, options)
+                    : backend(g, in).allToAllSingle(out, in, outSplits, inSplits, options)));
   }
 
   static Work gather(

@@ -1,5 +1,6 @@
 package dev.weft.c10d;
 
+import dev.weft.c10d.debug.Watchdog;
 import dev.weft.tensor.Tensor;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -137,6 +138,7 @@ public final class Distributed {
         GroupOptions.DEFAULT.withBackend(from.backendConfig()).withTimeout(from.timeout());
     Subgroups all = from.context().groups().subgroups(lists, options);
     ProcessGroup own = all.own();
+    GroupDivision.split(from, all);
     if (own != null) {
       return own;
     }
@@ -144,6 +146,21 @@ public final class Distributed {
       throw new IllegalArgumentException("parts is empty; expected at least one list of ranks");
     }
     return all.all().get(0);
+  }
+
+  /**
+   * Makes a group of a group's ranks without some, from its own connections where the backend can:
+   * with NCCL 2.27 or newer, after ranks have failed. Only the ranks that are left call it.
+   *
+   * @param group the group; null for the world
+   * @param excluded its group ranks that are left out
+   * @param abort whether operations under way are given up first: needed after a failure
+   * @throws IllegalArgumentException if this rank is among the excluded, or none are
+   * @throws UnsupportedOperationException if no backend of the group can do it
+   */
+  public static ProcessGroup shrinkGroup(
+      @Nullable ProcessGroup group, List<Integer> excluded, boolean abort) {
+    return GroupDivision.shrink(orWorld(group), excluded, abort);
   }
 
   // ---- collectives ----
@@ -445,6 +462,14 @@ public final class Distributed {
     } catch (IOException e) {
       throw new UncheckedIOException("the flight recorder cannot be written: " + e, e);
     }
+  }
+
+  /**
+   * Keeps the watchdog from reporting this rank's outstanding calls until the returned object is
+   * closed; their time starts anew then. Calls between which the rank is busy need no pause.
+   */
+  public static Watchdog.Pause pauseWatchdog() {
+    return RankContext.current().failures().watchdog().pause();
   }
 
   private static ProcessGroup orWorld(@Nullable ProcessGroup group) {

@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -81,6 +82,31 @@ final class GroupBackends {
       made.close(Duration.ZERO);
     }
     return made;
+  }
+
+  /** The backend of a device type, if it has been made. */
+  @Nullable Backend made(String deviceType) {
+    synchronized (live) {
+      return live.get(deviceType);
+    }
+  }
+
+  /** Takes a backend that was made from another group's. */
+  void adopt(String deviceType, Backend backend) {
+    synchronized (live) {
+      if (live.put(deviceType, backend) != null) {
+        throw new IllegalStateException("the group has a backend for " + deviceType + " already");
+      }
+    }
+  }
+
+  @Nullable GroupContext context() {
+    return context;
+  }
+
+  /** The device types that it has backends for. */
+  Set<String> deviceTypes() {
+    return config.byDeviceType().keySet();
   }
 
   /** The backend for what has no tensor: the host's where there is one. */

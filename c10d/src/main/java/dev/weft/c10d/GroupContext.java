@@ -2,6 +2,7 @@ package dev.weft.c10d;
 
 import java.time.Duration;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a backend knows of the group it serves. Immutable.
@@ -12,6 +13,7 @@ import java.util.List;
  * @param ranks global ranks in group-rank order
  * @param groupRank this rank's position among them
  * @param timeout how long an operation may take unless the call says otherwise
+ * @param options for backends of the kind that they are of; null for none
  */
 public record GroupContext(
     RankContext rankContext,
@@ -19,7 +21,8 @@ public record GroupContext(
     String description,
     List<Integer> ranks,
     int groupRank,
-    Duration timeout) {
+    Duration timeout,
+    @Nullable BackendOptions options) {
   /** Copies the list. */
   public GroupContext {
     ranks = List.copyOf(ranks);

@@ -10,11 +10,16 @@ import org.jspecify.annotations.Nullable;
  * @param timeout of its operations; null for the world's
  * @param description what it is for, shown in messages
  * @param sortRanks whether group ranks follow the order of global ranks
+ * @param backendOptions such as {@code NcclOptions}; null for what the environment says
  */
 public record GroupOptions(
-    @Nullable String backend, @Nullable Duration timeout, String description, boolean sortRanks) {
+    @Nullable String backend,
+    @Nullable Duration timeout,
+    String description,
+    boolean sortRanks,
+    @Nullable BackendOptions backendOptions) {
   /** As the world, with sorted ranks. */
-  public static final GroupOptions DEFAULT = new GroupOptions(null, null, "", true);
+  public static final GroupOptions DEFAULT = new GroupOptions(null, null, "", true, null);
 
   /** Checks the timeout. */
   public GroupOptions {
@@ -25,21 +30,26 @@ public record GroupOptions(
 
   /** The same with a backend. */
   public GroupOptions withBackend(String backend) {
-    return new GroupOptions(backend, timeout, description, sortRanks);
+    return new GroupOptions(backend, timeout, description, sortRanks, backendOptions);
   }
 
   /** The same with a timeout. */
   public GroupOptions withTimeout(Duration timeout) {
-    return new GroupOptions(backend, timeout, description, sortRanks);
+    return new GroupOptions(backend, timeout, description, sortRanks, backendOptions);
   }
 
   /** The same with a description. */
   public GroupOptions withDescription(String description) {
-    return new GroupOptions(backend, timeout, description, sortRanks);
+    return new GroupOptions(backend, timeout, description, sortRanks, backendOptions);
+  }
+
+  /** The same with options for the backend. */
+  public GroupOptions withBackendOptions(BackendOptions options) {
+    return new GroupOptions(backend, timeout, description, sortRanks, options);
   }
 
   /** The same with group ranks in the order in which the ranks are given. */
   public GroupOptions keepOrder() {
-    return new GroupOptions(backend, timeout, description, false);
+    return new GroupOptions(backend, timeout, description, false, backendOptions);
   }
 }

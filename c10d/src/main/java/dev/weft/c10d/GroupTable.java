@@ -35,7 +35,7 @@ final class GroupTable {
     this.context = context;
     this.config = config;
     List<Integer> all = IntStream.range(0, context.worldSize()).boxed().toList();
-    this.world = add("world", "", all, config, context.timeout());
+    this.world = add("world", "", all, config, context.timeout(), null);
   }
 
   ProcessGroup world() {
@@ -57,7 +57,13 @@ final class GroupTable {
     }
     synchronized (this) {
       int number = made.merge(members, 1, Integer::sum);
-      return add(name(members, number), options.description(), members, backends, timeout);
+      return add(
+          name(members, number),
+          options.description(),
+          members,
+          backends,
+          timeout,
+          options.backendOptions());
     }
   }
 
@@ -66,10 +72,12 @@ final class GroupTable {
       String description,
       List<Integer> members,
       BackendConfig backends,
-      Duration timeout) {
+      Duration timeout,
+      @Nullable BackendOptions options) {
     int rank = members.indexOf(context.rank());
     Membership membership = new Membership(context, name, description, members, rank, timeout);
-    GroupContext group = new GroupContext(context, name, description, members, rank, timeout);
+    GroupContext group =
+        new GroupContext(context, name, description, members, rank, timeout, options);
     ProcessGroup made = new ProcessGroup(membership, new GroupBackends(group, backends));
     live.add(made);
     context.flightRecorder().event("group_made", made.describe());

@@ -2,6 +2,7 @@ package dev.weft.c10d;
 
 import dev.weft.c10d.debug.FlightRecorderConfig;
 import dev.weft.c10d.store.HashStore;
+import dev.weft.tensor.Device;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,6 +24,7 @@ public final class LocalWorld {
   private boolean tcp;
   private FlightRecorderConfig recorder = FlightRecorderConfig.fromEnvironment(System.getenv());
   private IntFunction<String> names = rank -> "rank-" + rank;
+  private @Nullable IntFunction<Device> devices;
 
   private LocalWorld(int size) {
     if (size < 1) {
@@ -57,6 +59,12 @@ public final class LocalWorld {
   /** What flight recorders keep; what the environment says unless set. */
   public LocalWorld flightRecorder(FlightRecorderConfig recorder) {
     this.recorder = recorder;
+    return this;
+  }
+
+  /** Binds each rank to a CUDA device of its own, which is its thread's current one. */
+  public LocalWorld devices(IntFunction<Device> devices) {
+    this.devices = devices;
     return this;
   }
 
@@ -103,12 +111,22 @@ public final class LocalWorld {
               recorder));
     }
     ExecutorService threads = RankThreads.POOL;
+    IntFunction<Device> bound = devices;
     RankBody<T> connected =
         rank -> {
-          Backend unused = RankContext.current().world().backends().forControl();
+          RankContext self = RankContext.current();
+          if (bound != null) {
+            self.bindDevice(bound.apply(rank));
+          }
+          if (tcp) {
+            Backend unused = self.world().backends().forControl();
+          }
+          if (bound != null && self.world().backends().deviceTypes().contains("cuda")) {
+            Backend unused = self.world().backend("cuda");
+          }
           return body.run(rank);
         };
-    LocalRun<T> run = new LocalRun<>(contexts, names, tcp ? connected : body);
+    LocalRun<T> run = new LocalRun<>(contexts, names, tcp || bound != null ? connected : body);
     RankContext.threadWorldStarts();
     try {
       return run.execute(threads);

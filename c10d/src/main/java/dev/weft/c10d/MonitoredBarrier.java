@@ -14,7 +14,8 @@ import java.util.Map;
  */
 final class MonitoredBarrier {
   private static final Duration SLICE = Duration.ofMillis(200);
-  private static final Duration ANSWER_GRACE = Duration.ofMillis(500);
+  private static final Duration REMOVE_LIMIT = Duration.ofSeconds(2);
+  private static final Duration ANSWER_GRACE = Duration.ofSeconds(3);
   private static final String ALL_THERE = "all there";
 
   private final ProcessGroup group;
@@ -66,14 +67,31 @@ final class MonitoredBarrier {
             + " did not arrive"
             + (waitAllRanks ? "" : " (the first one missing; waitAllRanks names all)");
     store.set(key + "answer", text);
+    for (int r = 1; r < group.size(); r++) {
+      boolean unused = store.deleteKey(key + r);
+    }
+    // Who comes late is told at once; the answer stays for that as long as this rank does.
+    group.context().closeAtEnd(this::removeAnswer);
     throw new OperationTimeoutException(text);
   }
 
+  private void removeAnswer() {
+    Store brief = store.withTimeout(REMOVE_LIMIT);
+    boolean unused = brief.deleteKey(key + "answer");
+    unused = brief.deleteKey(key + "read");
+    for (int r = 1; r < group.size(); r++) {
+      unused = brief.deleteKey(key + r);
+    }
+  }
+
   private void follow() {
-    store.set(key + group.rank(), "");
+    if (!store.check(List.of(key + "answer"))) {
+      store.set(key + group.rank(), "");
+    }
     boolean answered =
         arrives(key + "answer", deadline) || arrives(key + "answer", Deadline.after(ANSWER_GRACE));
     if (!answered) {
+      boolean unused = store.deleteKey(key + group.rank());
       throw new OperationTimeoutException(
           what()
               + " timed out after "
@@ -100,6 +118,8 @@ final class MonitoredBarrier {
       try {
         store.waitFor(List.of(name), left.compareTo(SLICE) < 0 ? left : SLICE);
         return true;
+      } catch (StoreSilentException e) {
+        throw e; // nobody is known to be missing
       } catch (StoreTimeoutException e) {
         checkMembers(e);
         if (limit.hasPassed()) {

@@ -1,9 +1,12 @@
 package dev.weft.c10d;
 
 import dev.weft.tensor.DType;
+import dev.weft.tensor.Device;
+import dev.weft.tensor.Regions;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.Tensors;
+import dev.weft.tensor.cuda.CudaCopies;
 import dev.weft.tensor.memory.Memory;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -40,7 +43,9 @@ public final class ObjectCollectives {
     long[] lengths = gatherLengths(g, own.length);
     int widest = widest(lengths);
     StridedTensor out = Tensors.empty(DType.UINT8, g.size(), widest);
-    g.allGatherIntoTensor(out, padded(own, widest), SYNC).await();
+    StridedTensor all = away(g, out);
+    g.allGatherIntoTensor(all, away(g, padded(own, widest)), SYNC).await();
+    home(all, out);
     return split(name, g, out, lengths, widest, type);
   }
 
@@ -73,7 +78,9 @@ public final class ObjectCollectives {
       Memory.put(at, text, 0, text.length);
       at += text.length;
     }
-    g.broadcast(data, source, SYNC).await();
+    StridedTensor travelling = away(g, data);
+    g.broadcast(travelling, source, SYNC).await();
+    home(travelling, data);
     List<@Nullable T> out = new ArrayList<>();
     long from = data.dataAddress();
     for (long length : lengths) {
@@ -100,11 +107,13 @@ public final class ObjectCollectives {
     long[] lengths = gatherLengths(g, own.length);
     int widest = widest(lengths);
     if (g.rank() != target) {
-      g.gather(padded(own, widest), null, target, SYNC).await();
+      g.gather(away(g, padded(own, widest)), null, target, SYNC).await();
       return List.of();
     }
     StridedTensor out = Tensors.empty(DType.UINT8, g.size(), widest);
-    g.gather(padded(own, widest), rows(out, g.size(), widest), target, SYNC).await();
+    StridedTensor all = away(g, out);
+    g.gather(away(g, padded(own, widest)), rows(all, g.size(), widest), target, SYNC).await();
+    home(all, out);
     return split(name, g, out, lengths, widest, type);
   }
 
@@ -148,8 +157,10 @@ public final class ObjectCollectives {
     lengths = broadcastLongs(g, lengths, source);
     int widest = widest(lengths);
     StridedTensor mine = Tensors.empty(DType.UINT8, widest);
-    List<Tensor> inputs = texts.stream().<Tensor>map(t -> padded(t, widest)).toList();
-    g.scatter(mine, g.rank() == source ? inputs : null, source, SYNC).await();
+    List<Tensor> inputs = texts.stream().<Tensor>map(t -> away(g, padded(t, widest))).toList();
+    StridedTensor part = away(g, mine);
+    g.scatter(part, g.rank() == source ? inputs : null, source, SYNC).await();
+    home(part, mine);
     byte[] text = bytes(mine.dataAddress(), lengths[g.rank()]);
     return ObjectCodec.decode(name, text, root, type);
   }
@@ -169,15 +180,30 @@ public final class ObjectCollectives {
     StridedTensor in = Tensors.empty(DType.INT64, 1);
     Memory.putLong(in.dataAddress(), own);
     StridedTensor out = Tensors.empty(DType.INT64, g.size());
-    g.allGatherIntoTensor(out, in, SYNC).await();
-    return out.toLongArray();
+    StridedTensor all = away(g, out);
+    g.allGatherIntoTensor(all, away(g, in), SYNC).await();
+    return all.toLongArray();
   }
 
   private static long[] broadcastLongs(ProcessGroup g, long[] values, int source) {
     StridedTensor t = Tensors.empty(DType.INT64, values.length);
     Memory.put(t.dataAddress(), values, 0, values.length);
-    g.broadcast(t, source, SYNC).await();
-    return t.toLongArray();
+    StridedTensor travelling = away(g, t);
+    g.broadcast(travelling, source, SYNC).await();
+    return travelling.toLongArray();
+  }
+
+  /** A tensor of the host where the group can take it: itself, or a copy on the group's device. */
+  private static StridedTensor away(ProcessGroup g, StridedTensor t) {
+    Device device = g.controlDevice();
+    return device.isCpu() ? t : CudaCopies.to(t, device);
+  }
+
+  /** Brings the values back. */
+  private static void home(StridedTensor from, StridedTensor to) {
+    if (from != to) {
+      Regions.copy(from, to);
+    }
   }
 
   private static int widest(long[] lengths) {

@@ -4,6 +4,7 @@ import dev.weft.c10d.debug.FlightRecorder;
 import dev.weft.c10d.debug.GroupLog;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
+import dev.weft.tensor.cuda.Cuda;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
@@ -119,6 +120,18 @@ public final class ProcessGroup {
     return backends.of(deviceType);
   }
 
+  /**
+   * Where small tensors of a caller's own lie that are to travel in this group: the CPU where the
+   * group has a backend for it, else the calling thread's current CUDA device.
+   */
+  public Device controlDevice() {
+    if (backends.deviceTypes().contains("cpu")) {
+      return Device.CPU;
+    }
+    Device bound = members.context().boundDevice();
+    return bound != null ? bound : Device.cuda(Cuda.currentDevice());
+  }
+
   /** The backends as one string, such as {@code cpu:host}. */
   public String backendConfig() {
     return backends.config();
@@ -157,7 +170,7 @@ public final class ProcessGroup {
       String text = description().isEmpty() ? (all ? "default_pg" : "undefined") : description();
       there = recorder.group(name(), text, ranks(), rank(), library);
       log = there;
-      members.context().failures().watch();
+      members.context().failures().watch(true);
     }
     return there;
   }

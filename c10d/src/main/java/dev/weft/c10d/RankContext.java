@@ -3,6 +3,8 @@ package dev.weft.c10d;
 import dev.weft.c10d.debug.FlightRecorder;
 import dev.weft.c10d.debug.FlightRecorderConfig;
 import dev.weft.c10d.store.Store;
+import dev.weft.tensor.Device;
+import dev.weft.tensor.cuda.Cuda;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -45,6 +47,7 @@ public final class RankContext {
   private final Map<Integer, Throwable> failed = new LinkedHashMap<>();
   private final List<Integer> left = new ArrayList<>();
   private volatile boolean closed;
+  private volatile @Nullable Device boundDevice;
 
   RankContext(
       int rank,
@@ -71,6 +74,9 @@ public final class RankContext {
     this.masterAddress = masterAddress;
     this.recorder = new FlightRecorder(rank, recorderConfig);
     this.groups = new GroupTable(this, BackendConfig.parse(backend));
+    if (shared != null) {
+      shared.get(LocalRanks.class, LocalRanks::new).add(this);
+    }
   }
 
   // ---- lookup ----
@@ -214,6 +220,17 @@ public final class RankContext {
     return timeout;
   }
 
+  /** The CUDA device that this rank is bound to, or null. */
+  public @Nullable Device boundDevice() {
+    return boundDevice;
+  }
+
+  /** Binds this rank to a CUDA device, which becomes the calling thread's current one. */
+  void bindDevice(Device device) {
+    Cuda.setDevice(device.index());
+    boundDevice = device;
+  }
+
   GroupTable groups() {
     return groups;
   }
@@ -265,6 +282,19 @@ public final class RankContext {
       throw new IllegalStateException("rank " + rank + " shares no memory with other ranks");
     }
     return all.get(type, maker);
+  }
+
+  /**
+   * Tells that an operation failed that nobody waits for: it is logged and dumped, and what follows
+   * is as the error handling mode says. May take seconds, as other ranks are told.
+   */
+  public void operationFailed(Throwable cause) {
+    failures.unattended(cause);
+  }
+
+  /** Whether failures end this rank's operations under way, as the error handling mode says. */
+  public boolean abortsAfterFailures() {
+    return ErrorHandling.fromEnvironment(System.getenv()).aborts(TearDown.endsProcess());
   }
 
   /** Adds a listener, which hears at once of what has happened already. */

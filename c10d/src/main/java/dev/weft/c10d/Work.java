@@ -5,6 +5,7 @@ import dev.weft.tensor.Tensor;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -47,6 +48,18 @@ public interface Work extends Pending {
 
   /** Done when the data has arrived. */
   CompletableFuture<Void> completion();
+
+  /**
+   * Has code called once when it has ended, with the failure or null: at once where it has, else on
+   * the thread that ends it.
+   */
+  default void whenEnded(Consumer<@Nullable Throwable> code) {
+    if (isCompleted()) {
+      code.accept(exception());
+    } else {
+      var unused = completion().whenComplete((done, e) -> code.accept(e));
+    }
+  }
 
   /** The operation's name, such as {@code all_reduce}. */
   String opName();

@@ -3,7 +3,10 @@ package dev.weft.c10d;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.weft.c10d.debug.FlightRecorderConfig;
+import dev.weft.c10d.store.HashStore;
 import java.time.Duration;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -65,5 +68,23 @@ class MonitoredBarrierTest {
                   .hasMessageContaining("this rank did arrive, and rank 0");
               told.countDown();
             });
+  }
+
+  /** A barrier that failed leaves nothing in the store when its first rank has left. */
+  @Test
+  void afterAFailureTheStoreIsCleanAgain() {
+    HashStore store = new HashStore();
+    FlightRecorderConfig recorder = FlightRecorderConfig.fromEnvironment(Map.of());
+    RankContext first = new RankContext(0, 2, () -> store, SHORT, "fake", null, null, recorder);
+    RankContext second = new RankContext(1, 2, () -> store, SHORT, "fake", null, null, recorder);
+    assertThatThrownBy(() -> first.world().monitoredBarrier(SHORT, true))
+        .hasMessageContaining("rank 1 did not arrive");
+    // Who comes late is told at once what has happened.
+    assertThatThrownBy(() -> second.world().monitoredBarrier(Duration.ofMinutes(5), true))
+        .hasMessageContaining("this rank did arrive, and rank 0 says")
+        .hasMessageContaining("rank 1 did not arrive");
+    first.close(SHORT);
+    second.close(SHORT);
+    assertThat(store.listKeys()).isEmpty();
   }
 }

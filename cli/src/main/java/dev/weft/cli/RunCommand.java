@@ -7,6 +7,7 @@ import dev.weft.c10d.elastic.ElasticOptions;
 import dev.weft.c10d.elastic.LaunchConfig;
 import dev.weft.c10d.elastic.LocalLauncher;
 import dev.weft.c10d.elastic.LogOptions;
+import dev.weft.c10d.elastic.MpirunLauncher;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -24,7 +25,8 @@ import picocli.CommandLine.Parameters;
     name = "run",
     description = {
       "Runs a main class as several ranks on this machine, one JVM each.",
-      "Ends all ranks when one fails, and exits with its code. With --nnodes or --max-restarts this is",
+      "Ends all ranks when one fails, and exits with its code. With --nnodes or --max-restarts this"
+          + " is",
       "one node of a run: ranks are started again after a failure, nodes may come and go."
     },
     mixinStandardHelpOptions = true,
@@ -142,6 +144,20 @@ final class RunCommand implements Callable<Integer> {
       description = "how long ranks may take to end after SIGTERM (default: ${DEFAULT-VALUE})")
   private int graceSeconds;
 
+  @Option(
+      names = "--mpi",
+      description = {
+        "start the ranks through mpirun, for programs that use backend mpi: Distributed.init then",
+        "needs no MASTER_ADDR (WEFT_MPIRUN names another mpirun)"
+      })
+  private boolean mpi;
+
+  @Option(
+      names = "--mpi-arg",
+      paramLabel = "ARG",
+      description = "with --mpi, an argument of mpirun, such as --mpi-arg=--oversubscribe")
+  private List<String> mpiArguments = List.of();
+
   @Parameters(index = "0", paramLabel = "MAIN", description = "the main class")
   private String mainClass = "";
 
@@ -151,6 +167,18 @@ final class RunCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     LaunchConfig config = config();
+    if (mpi) {
+      if (!nnodes.equals("1") || maxRestarts > 0 || !endpoint.isEmpty() || logFolder != null) {
+        throw new IllegalArgumentException(
+            "--mpi is given with --nnodes, --max-restarts, --rdzv-endpoint or --log-dir; expected"
+                + " neither: mpirun starts the ranks of all nodes, once, and has options of its own"
+                + " (--mpi-arg)");
+      }
+      return MpirunLauncher.run(config, mpiArguments);
+    }
+    if (!mpiArguments.isEmpty()) {
+      throw new IllegalArgumentException("--mpi-arg is given without --mpi; expected both");
+    }
     ElasticOptions options = options();
     return options.maxNodes() == 1 && maxRestarts == 0 && endpoint.isEmpty()
         ? LocalLauncher.run(config)

@@ -1,9 +1,16 @@
 package dev.weft.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.weft.c10d.BackendRegistry;
+import dev.weft.c10d.Distributed;
+import dev.weft.c10d.InitOptions;
+import dev.weft.c10d.ReduceOp;
+import dev.weft.c10d.World;
 import dev.weft.c10d.store.Rendezvous;
 import dev.weft.c10d.store.TcpStore;
+import dev.weft.tensor.Tensor;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintWriter;
@@ -29,6 +36,10 @@ class WeftCommandTest {
   }
 
   private static Process weft(String... args) throws Exception {
+    return new ProcessBuilder(weftCommand(args)).redirectErrorStream(true).start();
+  }
+
+  private static List<String> weftCommand(String... args) {
     var command =
         new ArrayList<>(
             List.of(
@@ -38,7 +49,7 @@ class WeftCommandTest {
                 System.getProperty("java.class.path"),
                 Weft.class.getName()));
     command.addAll(List.of(args));
-    return new ProcessBuilder(command).redirectErrorStream(true).start();
+    return command;
   }
 
   private static List<String> output(Process process) throws Exception {
@@ -158,6 +169,51 @@ class WeftCommandTest {
         .contains("[0]| back in ashes")
         .anyMatch(line -> line.contains("rank 0 (node 0) failed: exit code 137 (SIGKILL)"));
     assertThat(run.waitFor()).isZero();
+  }
+
+  /** Sums the ranks over MPI. */
+  static final class OverMpi {
+    private OverMpi() {}
+
+    public static void main(String[] args) {
+      try (World world = Distributed.init(InitOptions.DEFAULT.withBackend("mpi"))) {
+        Tensor t = Tensor.of(new long[] {world.rank() + 1});
+        world.group().allReduce(t, ReduceOp.SUM).await();
+        System.out.println("rank " + world.rank() + " sees " + t.toLongArray()[0]);
+      }
+    }
+  }
+
+  @Test
+  void runStartsRanksThroughMpirun() throws Exception {
+    assumeTrue(
+        BackendRegistry.isAvailable("mpi"),
+        String.valueOf(BackendRegistry.find("mpi").unavailableReason()));
+    var command = weftCommand("run", "--mpi", "--nproc-per-node", "2");
+    Process version = new ProcessBuilder("mpirun", "--version").redirectErrorStream(true).start();
+    if (String.join("", output(version)).contains("Open MPI")) {
+      command.add("--mpi-arg=--oversubscribe");
+    }
+    command.addAll(List.of("--jvm-arg=-Xmx64m", OverMpi.class.getName()));
+    var builder = new ProcessBuilder(command).redirectErrorStream(true);
+    builder.environment().put("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    builder.environment().put("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    Process run = builder.start();
+    assertThat(output(run)).contains("rank 0 sees 3", "rank 1 sees 3");
+    assertThat(run.waitFor()).isZero();
+  }
+
+  @Test
+  void runSaysWhichMpirunIsMissing() throws Exception {
+    var builder =
+        new ProcessBuilder(weftCommand("run", "--mpi", OverMpi.class.getName()))
+            .redirectErrorStream(true);
+    builder.environment().put("WEFT_MPIRUN", "/nowhere/mpirun");
+    Process run = builder.start();
+    assertThat(String.join("\n", output(run)))
+        .contains("'/nowhere/mpirun' cannot be started")
+        .contains("apt-get install openmpi-bin");
+    assertThat(run.waitFor()).isNotZero();
   }
 
   /** P45 */

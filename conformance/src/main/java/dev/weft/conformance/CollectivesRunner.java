@@ -14,10 +14,10 @@ import dev.weft.c10d.ProcessGroup;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.c10d.Work;
 import dev.weft.tensor.DType;
+import dev.weft.tensor.Regions;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
-import dev.weft.tensor.cpu.CopyKernels;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -160,6 +160,40 @@ final class CollectivesRunner implements CaseRunner {
     return t.withLayout(new long[] {n}, new long[] {1}, t.offset() + index * n);
   }
 
+  /** What one rank of a running world gets, graded by its own outputs; every rank calls it. */
+  static Outcome ofRank(JsonNode recorded, int rank) {
+    Result mine = attempt(recorded, rank);
+    RuntimeException failure = mine.failure();
+    if (failure != null) {
+      return recorded.has("raises_on_every_rank") && failure instanceof IllegalArgumentException
+          ? Outcome.PASSED
+          : Outcome.failed("threw " + failure);
+    }
+    if (recorded.has("raises_on_every_rank")) {
+      return Outcome.deviation("works here");
+    }
+    double tolerance = recorded.path("tol").asDouble(0);
+    boolean orderSensitive = recorded.path("order_sensitive").asBoolean(false);
+    int i = 0;
+    for (JsonNode want : recorded.get("ranks").get(rank).get("out")) {
+      if (!want.has("hex") && !want.has("unspecified")) {
+        continue;
+      }
+      if (i >= mine.tensors().size()) {
+        return Outcome.failed("output " + i + " is missing");
+      }
+      String difference =
+          RecordedTensors.compare(mine.tensors().get(i), want, tolerance, orderSensitive);
+      if (difference != null) {
+        return recorded.has("quirk")
+            ? Outcome.deviation(difference)
+            : Outcome.failed("output " + i + ": " + difference);
+      }
+      i++;
+    }
+    return Outcome.PASSED;
+  }
+
   // ---- the calls ----
 
   private static List<StridedTensor> perform(JsonNode recorded, int rank) {
@@ -179,6 +213,7 @@ final class CollectivesRunner implements CaseRunner {
         Work work = group.allReduce(in.get(0), reduceOp(params), CollectiveOptions.async(async));
         work.await();
         work.await(); // a finished one can be awaited again
+        awaitDevice(work, in.get(0));
         Json.require(work.isCompleted() && work.isSuccess(), "an awaited work is not successful");
         Json.require(work.exception() == null, "an awaited work has an exception");
         Json.require(
@@ -233,6 +268,13 @@ final class CollectivesRunner implements CaseRunner {
       }
       default -> PointToPointCalls.perform(recorded, group, in);
     };
+  }
+
+  /** On a GPU, awaiting makes the stream wait; this makes the host wait as well. */
+  static void awaitDevice(Work work, StridedTensor t) {
+    if (t.device().isCuda()) {
+      work.await(TIMEOUT);
+    }
   }
 
   /** The root that a case names, else the one that its data shows. */
@@ -323,7 +365,7 @@ final class CollectivesRunner implements CaseRunner {
 
   static StridedTensor vector(double... values) {
     StridedTensor t = zeros(DType.FLOAT32, values.length);
-    CopyKernels.copy((StridedTensor) Tensor.of(values, values.length), t);
+    Regions.copy((StridedTensor) Tensor.of(values, values.length), t);
     return t;
   }
 }

@@ -71,6 +71,7 @@ final class PointToPointCalls {
           StridedTensor t = vector(rank);
           Work work = rank == 0 ? group.isend(t, 1, 0) : group.irecv(t, 0, 0);
           work.await();
+          CollectivesRunner.awaitDevice(work, t);
           if (!work.isCompleted()) {
             throw new CaseRunner.Mismatch("an awaited work is not completed");
           }

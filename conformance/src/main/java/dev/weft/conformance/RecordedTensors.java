@@ -2,6 +2,8 @@ package dev.weft.conformance;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.weft.tensor.DType;
+import dev.weft.tensor.Device;
+import dev.weft.tensor.Regions;
 import dev.weft.tensor.Shapes;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensors;
@@ -13,9 +15,38 @@ import org.jspecify.annotations.Nullable;
 
 /** Recorded tensors and how results are compared with them. */
 final class RecordedTensors {
+  // Where the tensors of collectives' cases lie: of this process, as a device belongs to one.
+  private static volatile Device device = Device.CPU;
+
   private RecordedTensors() {}
 
+  /** From now on tensors are made on a device. */
+  static void useDevice(Device on) {
+    device = on;
+  }
+
+  /** The same values and strides on the device in use. */
+  private static StridedTensor placed(StridedTensor t) {
+    if (device.isCpu()) {
+      return t;
+    }
+    long elements = t.storage().byteSize() / t.dtype().byteSize();
+    StridedTensor room =
+        new StridedTensor(t.storage(), t.dtype(), new long[] {elements}, new long[] {1}, 0);
+    StridedTensor there = Tensors.empty(t.dtype(), device, elements);
+    Regions.copy(room, there);
+    return there.withLayout(t.shape(), t.strides(), t.offset());
+  }
+
+  private static StridedTensor home(StridedTensor t) {
+    return t.device().isCpu() ? t : (StridedTensor) t.to(Device.CPU);
+  }
+
   static StridedTensor read(JsonNode node) {
+    return placed(recorded(node));
+  }
+
+  private static StridedTensor recorded(JsonNode node) {
     long[] shape = Json.longs(node.get("shape"));
     StridedTensor t = Tensors.empty(DType.of(node.get("dtype").asText()), shape);
     byte[] bytes = HexFormat.of().parseHex(node.get("hex").asText());
@@ -24,7 +55,8 @@ final class RecordedTensors {
   }
 
   /** The same elements in memory with other strides. */
-  static StridedTensor withStrides(StridedTensor t, long[] strides) {
+  static StridedTensor withStrides(StridedTensor given, long[] strides) {
+    StridedTensor t = home(given);
     long last = 0;
     for (int i = 0; i < strides.length; i++) {
       last += (t.shape()[i] - 1) * strides[i];
@@ -40,7 +72,7 @@ final class RecordedTensors {
       }
       Memory.copy(t.dataAddress() + i * width, room.dataAddress() + at * width, width);
     }
-    return new StridedTensor(room.storage(), t.dtype(), t.shape(), strides, 0);
+    return placed(new StridedTensor(room.storage(), t.dtype(), t.shape(), strides, 0));
   }
 
   static StridedTensor like(StridedTensor t) {
@@ -50,16 +82,17 @@ final class RecordedTensors {
   static StridedTensor zeros(DType dtype, long... shape) {
     StridedTensor t = Tensors.empty(dtype, shape);
     Memory.fill(t.dataAddress(), t.numel() * dtype.byteSize(), (byte) 0);
-    return t;
+    return placed(t);
   }
 
   /** What differs, or null. */
   static @Nullable String compare(
-      StridedTensor got, JsonNode want, double tolerance, boolean orderSensitive) {
+      StridedTensor result, JsonNode want, double tolerance, boolean orderSensitive) {
+    StridedTensor got = home(result);
     if (want.has("unspecified")) {
       return null;
     }
-    StridedTensor expected = read(want);
+    StridedTensor expected = recorded(want);
     if (got.dtype() != expected.dtype() || got.numel() != expected.numel()) {
       return "got " + got.describe() + ", want " + expected.describe();
     }

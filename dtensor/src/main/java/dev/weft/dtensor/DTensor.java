@@ -312,7 +312,7 @@ public final class DTensor extends Tensor {
   public String toString() {
     return describe()
         + (mesh().containsThisRank()
-            ? ", from " + Arrays.toString(spec.globalOffset()) + " on this rank: " + values()
+            ? ", from " + Arrays.toString(spec.globalOffset()) + " on this rank:\n" + values()
             : ", nothing on this rank");
   }
 

@@ -3,12 +3,9 @@ package dev.weft.dtensor;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.c10d.Work;
 import dev.weft.mesh.DeviceMesh;
-import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.autograd.Autograd;
-import dev.weft.tensor.op.Casts;
-import dev.weft.tensor.op.Pointwise;
-import dev.weft.tensor.op.Reductions;
+import dev.weft.tensor.op.Foreach;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -41,27 +38,24 @@ public final class Gradients {
   /** The sum of squares over all ranks; the same on every rank. */
   static double sumOfSquares(List<Tensor> parameters) {
     settle(parameters);
-    double total = 0;
-    // Sums that are complete once reduced over some dimensions of a mesh.
-    Map<DeviceMesh, Map<List<Integer>, Tensor>> open = new LinkedHashMap<>();
+    // Parts whose sums are complete once reduced over some dimensions of a mesh, perhaps none.
+    Map<DeviceMesh, Map<List<Integer>, List<Tensor>>> parts = new LinkedHashMap<>();
     for (Tensor p : parameters) {
       if (p.grad() instanceof DTensor g) {
-        Tensor mine = squares(g.local());
-        List<Integer> cut = cutDims(g);
-        if (cut.isEmpty()) {
-          total += mine.item();
-        } else {
-          open.computeIfAbsent(g.mesh(), m -> new LinkedHashMap<>())
-              .merge(cut, mine, Pointwise::add);
-        }
+        parts
+            .computeIfAbsent(g.mesh(), m -> new LinkedHashMap<>())
+            .computeIfAbsent(cutDims(g), c -> new ArrayList<>())
+            .add(g.local());
       }
     }
-    for (Map.Entry<DeviceMesh, Map<List<Integer>, Tensor>> mesh : open.entrySet()) {
-      for (Map.Entry<List<Integer>, Tensor> sum : mesh.getValue().entrySet()) {
-        for (int m : sum.getKey()) {
-          Work unused = mesh.getKey().getGroup(m).allReduce(sum.getValue(), ReduceOp.SUM);
+    double total = 0;
+    for (Map.Entry<DeviceMesh, Map<List<Integer>, List<Tensor>>> mesh : parts.entrySet()) {
+      for (Map.Entry<List<Integer>, List<Tensor>> part : mesh.getValue().entrySet()) {
+        Tensor sum = Foreach.squares(part.getValue());
+        for (int m : part.getKey()) {
+          Work unused = mesh.getKey().getGroup(m).allReduce(sum, ReduceOp.SUM);
         }
-        total += sum.getValue().item();
+        total += sum.item();
       }
     }
     return total;
@@ -75,10 +69,5 @@ public final class Gradients {
       }
     }
     return cut;
-  }
-
-  private static Tensor squares(Tensor t) {
-    Tensor wide = Casts.to(t, DType.FLOAT64);
-    return Reductions.sum(Pointwise.mul(wide, wide));
   }
 }

@@ -4,6 +4,7 @@ import dev.weft.c10d.ReduceOp;
 import dev.weft.funcol.FunctionalCollectives;
 import dev.weft.tensor.Shapes;
 import dev.weft.tensor.Tensor;
+import dev.weft.tensor.op.Casts;
 import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Pointwise;
 import dev.weft.tensor.op.Reductions;
@@ -35,6 +36,7 @@ final class NeuralRules {
     }
     put(rules, "rope", NeuralRules::rope);
     LossRules.addTo(rules);
+    FusedRules.addTo(rules);
   }
 
   private static void put(Map<String, Sharding.Rule> rules, String op, Sharding.Rule rule) {
@@ -102,10 +104,9 @@ final class NeuralRules {
     int sequence = Shapes.dim(call.attrs().intAt(0), n);
     List<Sharding.Row> rows = new ArrayList<>();
     for (int d = 0; d < n - 1; d++) {
-      if (d != sequence) {
-        rows.add(
-            Sharding.Row.of(new Shard(d), new Shard(d), Replicate.INSTANCE, Replicate.INSTANCE));
-      }
+      // Positions take their rows of the tables.
+      Placement tables = d == sequence ? new Shard(0) : Replicate.INSTANCE;
+      rows.add(Sharding.Row.of(new Shard(d), new Shard(d), tables, tables));
     }
     addLinearFirst(call, rows);
     return rows;
@@ -160,7 +161,9 @@ final class NeuralRules {
       double eps = call.attrs().isNull(1) ? epsilon(x) : call.attrs().doubleAt(1);
       Tensor scale = Unary.rsqrt(Pointwise.add(Pointwise.div(squares, count), eps));
       Tensor y = Pointwise.mul(local[0], scale);
-      return new Tensor[] {local.length > 1 ? Pointwise.mul(y, local[1]) : y};
+      return new Tensor[] {
+        Casts.to(local.length > 1 ? Pointwise.mul(y, local[1]) : y, call.outputs()[0].dtype())
+      };
     }
 
     private static double epsilon(DTensorSpec x) {

@@ -246,10 +246,11 @@ final class ShardCollectives {
    * @throws IllegalArgumentException on every rank where they differ
    */
   void requireSameShape(long[] shape) {
+    Device device = group.controlDevice();
     StridedTensor mine = Tensors.empty(DType.INT64, Device.CPU, shape.length);
-    StridedTensor all = Tensors.empty(DType.INT64, Device.CPU, (long) n * shape.length);
+    StridedTensor all = Tensors.empty(DType.INT64, device, (long) n * shape.length);
     Memory.put(mine.dataAddress(), shape, 0, shape.length);
-    group.allGatherIntoTensor(all, mine);
+    group.allGatherIntoTensor(all, mine.to(device));
     long[] rows = all.toLongArray();
     for (int r = 1; r < n; r++) {
       long[] first = Arrays.copyOf(rows, shape.length);

@@ -4,6 +4,7 @@ import dev.weft.tensor.Shapes;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.TreeSet;
 
 /**
@@ -142,7 +143,7 @@ public final class ShardingPicture {
   }
 
   /** {@code 0-3,6}. */
-  private static String ranks(TreeSet<Integer> ranks) {
+  private static String ranks(Set<Integer> ranks) {
     StringBuilder out = new StringBuilder();
     Integer[] all = ranks.toArray(new Integer[0]);
     for (int i = 0; i < all.length; ) {

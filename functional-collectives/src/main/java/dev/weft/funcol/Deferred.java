@@ -3,6 +3,8 @@ package dev.weft.funcol;
 import dev.weft.c10d.Work;
 import dev.weft.tensor.Pending;
 import dev.weft.tensor.StridedTensor;
+import dev.weft.tensor.cuda.CudaStorage;
+import dev.weft.tensor.cuda.CudaStream;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
@@ -62,6 +64,13 @@ final class Deferred implements Pending {
   private void letGo() {
     done = true;
     for (StridedTensor t : staging) {
+      if (t.storage() instanceof CudaStorage c) {
+        // The re-layout may have gone to another stream than the one its memory belongs to.
+        CudaStream current = CudaStream.current(c.device().index());
+        if (current != c.stream()) {
+          c.recordStream(current);
+        }
+      }
       t.storage().release();
     }
   }

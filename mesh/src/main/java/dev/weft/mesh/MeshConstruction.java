@@ -103,6 +103,10 @@ final class MeshConstruction {
       dims[d] = MeshDim.of(names.length == 0 ? null : names[d], shape[d], stride);
       stride *= shape[d];
     }
-    return new MeshRoot(deviceType, ranks.clone(), dims, Distributed.rank());
+    MeshRoot root = new MeshRoot(deviceType, ranks.clone(), dims, Distributed.rank());
+    if (Device.parse(deviceType).isCuda()) {
+      MeshDevices.prepare(root);
+    }
+    return root;
   }
 }

@@ -92,6 +92,13 @@ final class MeshRoot {
     return along;
   }
 
+  /** Takes the group along a dimension that was made with the mesh. */
+  synchronized void adopt(MeshDim dim, ProcessGroup group) {
+    int[] members = ranksAlong(dim);
+    Arrays.sort(members);
+    groups.put(Arrays.toString(members), group);
+  }
+
   /** The group along a dimension, made at first use; its members are in ascending order. */
   synchronized ProcessGroup group(MeshDim dim) {
     int[] members = ranksAlong(dim);

@@ -13,6 +13,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A part of a model: named parameters, named sub-modules and a forward computation, which hooks may
@@ -28,6 +30,7 @@ public abstract class Module {
   private final Map<String, Module> modules = new LinkedHashMap<>();
   private final List<PreHook> preHooks = new ArrayList<>();
   private final List<PostHook> postHooks = new ArrayList<>();
+  private @Nullable Computation replacement;
   private boolean training = true;
 
   /** Changes the inputs of a call before the forward computation. */
@@ -42,6 +45,17 @@ public abstract class Module {
   public interface PostHook {
     /** Returns the output to go on with. */
     Tensor apply(Module module, Tensor[] inputs, Tensor output);
+  }
+
+  /** A computation in the place of a module's own. */
+  @FunctionalInterface
+  public interface Computation {
+    /**
+     * Computes the output.
+     *
+     * @param forward the module's own computation
+     */
+    Tensor apply(Tensor[] inputs, Function<Tensor[], Tensor> forward);
   }
 
   /** Removes a hook again. */
@@ -62,7 +76,8 @@ public abstract class Module {
     for (PreHook hook : List.copyOf(preHooks)) {
       in = hook.apply(this, in);
     }
-    Tensor out = forward(in);
+    Computation other = replacement;
+    Tensor out = other == null ? forward(in) : other.apply(in, this::forward);
     for (PostHook hook : List.copyOf(postHooks)) {
       out = hook.apply(this, in, out);
     }
@@ -79,6 +94,19 @@ public abstract class Module {
   public final Handle forwardHook(PostHook hook) {
     postHooks.add(hook);
     return () -> postHooks.remove(hook);
+  }
+
+  /**
+   * Has the module computed in another way that gives the same values, such as one that overlaps it
+   * with communication. One at a time; hooks run around it.
+   */
+  public final Handle replaceForward(Computation computation) {
+    if (replacement != null) {
+      throw new IllegalStateException(
+          getClass().getSimpleName() + ": the computation has been replaced already");
+    }
+    replacement = computation;
+    return () -> replacement = null;
   }
 
   // ---- registration ----

@@ -1,10 +1,14 @@
 package dev.weft.optim;
 
+import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.op.Updates;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
@@ -90,6 +94,57 @@ public final class AdamW extends Optimizer {
     return new Builder(parameters);
   }
 
+  /** Plain parameters on a GPU are updated together, those that decay apart from the others. */
+  @Override
+  void updateAll() {
+    List<Tensor> decaying = new ArrayList<>();
+    List<Tensor> others = new ArrayList<>();
+    @Nullable Device device = null;
+    for (int i = 0; i < parameters().size(); i++) {
+      Tensor p = parameters().get(i);
+      Tensor g = p.grad();
+      if (g == null) {
+        continue;
+      }
+      boolean together =
+          p.kind() == null
+              && g.kind() == null
+              && p.device().isCuda()
+              && (device == null || p.device().equals(device));
+      if (!together) {
+        update(i, p, g);
+        continue;
+      }
+      device = p.device();
+      prepare(i, p);
+      Collections.addAll(decayed.test(p) ? decaying : others, p, g, mean(i), square(i));
+    }
+    updateTogether(decaying, weightDecay);
+    updateTogether(others, 0);
+  }
+
+  private void updateTogether(List<Tensor> tensors, double decay) {
+    if (!tensors.isEmpty()) {
+      Updates.adamwAll(
+          tensors.toArray(Tensor[]::new), learningRate(), beta1, beta2, eps, decay, steps());
+    }
+  }
+
+  private void prepare(int index, Tensor parameter) {
+    if (means[index] == null) {
+      means[index] = zerosLike(parameter);
+      squares[index] = zerosLike(parameter);
+    }
+  }
+
+  private Tensor mean(int index) {
+    return Objects.requireNonNull(means[index]);
+  }
+
+  private Tensor square(int index) {
+    return Objects.requireNonNull(squares[index]);
+  }
+
   @Override
   Map<String, @Nullable Tensor[]> slots() {
     Map<String, @Nullable Tensor[]> slots = new LinkedHashMap<>();
@@ -100,20 +155,13 @@ public final class AdamW extends Optimizer {
 
   @Override
   void update(int index, Tensor parameter, Tensor gradient) {
-    Tensor mean = means[index];
-    Tensor square = squares[index];
-    if (mean == null || square == null) {
-      mean = zerosLike(parameter);
-      square = zerosLike(parameter);
-      means[index] = mean;
-      squares[index] = square;
-    }
+    prepare(index, parameter);
     Tensor unused =
         Updates.adamw(
             parameter,
             gradient,
-            mean,
-            square,
+            mean(index),
+            square(index),
             learningRate(),
             beta1,
             beta2,

@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * Updates parameters from their gradients. Its state is made at the first step of a parameter,
  * takes the parameter's kind and layout, and belongs to the optimiser. Used by one thread.
  */
-public abstract class Optimizer {
+public abstract class Optimizer implements AutoCloseable {
   private final List<Tensor> parameters;
   private double learningRate;
   private long steps;
@@ -59,16 +59,18 @@ public abstract class Optimizer {
   /** Changes all parameters that have a gradient. */
   public final void step() {
     steps++;
-    Autograd.noGrad(
-        () -> {
-          for (int i = 0; i < parameters.size(); i++) {
-            Tensor p = parameters.get(i);
-            Tensor g = p.grad();
-            if (g != null) {
-              update(i, p, g);
-            }
-          }
-        });
+    Autograd.noGrad(this::updateAll);
+  }
+
+  /** Changes all parameters that have a gradient, one after the other unless there is better. */
+  void updateAll() {
+    for (int i = 0; i < parameters.size(); i++) {
+      Tensor p = parameters.get(i);
+      Tensor g = p.grad();
+      if (g != null) {
+        update(i, p, g);
+      }
+    }
   }
 
   /** Clears the gradients. */
@@ -183,6 +185,7 @@ public abstract class Optimizer {
   abstract void update(int index, Tensor parameter, Tensor gradient);
 
   /** Frees the state. */
+  @Override
   public abstract void close();
 
   /** State like a parameter, filled with zeros; belongs to no scope. */

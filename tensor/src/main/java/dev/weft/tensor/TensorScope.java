@@ -173,7 +173,12 @@ public final class TensorScope implements AutoCloseable {
       Pending p = s.pending();
       if (waiting && p != null) {
         try {
-          p.await(Duration.ofNanos(Math.max(1, deadline - System.nanoTime())));
+          if (s.device().isCuda()) {
+            // The stream waits, not the host; what is under way keeps its memory itself.
+            p.await();
+          } else {
+            p.await(Duration.ofNanos(Math.max(1, deadline - System.nanoTime())));
+          }
         } catch (RuntimeException e) {
           if (failure == null) {
             failure = e;

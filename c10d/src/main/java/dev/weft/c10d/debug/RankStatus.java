@@ -27,6 +27,11 @@ public final class RankStatus {
     store.set(KEY + rank, describe(recorder).toString());
   }
 
+  /** Takes back what this rank has told. */
+  public static void remove(Store store, int rank) {
+    boolean unused = store.deleteKey(KEY + rank);
+  }
+
   private static ObjectNode describe(FlightRecorder recorder) {
     ObjectNode out = JsonNodeFactory.instance.objectNode();
     out.put("time_ms", System.currentTimeMillis());

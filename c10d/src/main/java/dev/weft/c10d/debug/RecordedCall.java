@@ -149,6 +149,11 @@ public final class RecordedCall {
     return group.now() - created;
   }
 
+  /** When it was made, on the recorder's clock. */
+  long created() {
+    return created;
+  }
+
   /** How long it may take, in milliseconds. */
   public long timeoutMillis() {
     return timeoutMillis;
@@ -157,6 +162,11 @@ public final class RecordedCall {
   /** The name of its group. */
   public String groupName() {
     return group.name();
+  }
+
+  /** The global ranks of its group. */
+  public List<Integer> groupRanks() {
+    return group.ranks();
   }
 
   GroupLog group() {

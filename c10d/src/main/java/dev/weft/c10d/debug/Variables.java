@@ -6,17 +6,19 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** Environment variables under several names, of which the first that is set wins. */
-final class Variables {
+public final class Variables {
   private static final Set<String> TRUE = Set.of("1", "y", "yes", "t", "true");
   private static final Set<String> FALSE = Set.of("0", "n", "no", "f", "false");
 
   private final Map<String, String> environment;
 
-  Variables(Map<String, String> environment) {
+  /** Reads these variables. */
+  public Variables(Map<String, String> environment) {
     this.environment = environment;
   }
 
-  @Nullable String text(String... names) {
+  /** The first that is set and not blank, or null. */
+  public @Nullable String text(String... names) {
     for (String name : names) {
       String value = environment.get(name);
       if (value != null && !value.isBlank()) {
@@ -26,7 +28,8 @@ final class Variables {
     return null;
   }
 
-  boolean flag(boolean fallback, String... names) {
+  /** A truth value; what else is set is an error that names the variable. */
+  public boolean flag(boolean fallback, String... names) {
     String value = text(names);
     if (value == null) {
       return fallback;
@@ -39,7 +42,8 @@ final class Variables {
     return TRUE.contains(lower);
   }
 
-  long number(long fallback, String... names) {
+  /** A number of 0 or more; what else is set is an error that names the variable. */
+  public long number(long fallback, String... names) {
     String value = text(names);
     if (value == null) {
       return fallback;

@@ -4,9 +4,10 @@ import java.time.Duration;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -23,13 +24,29 @@ public final class Watchdog implements AutoCloseable {
   private final int rank;
   private final FlightRecorder recorder;
   private final Config config;
-  private final Runnable publisher;
-  private final Consumer<RecordedCall> overdue;
+  private final Listener listener;
+  private final AtomicInteger pauses = new AtomicInteger();
   private final AtomicLong beats = new AtomicLong();
   private final Set<Long> reported = new HashSet<>();
   private final Thread watcher;
   private final Thread monitor;
+  private volatile long resumed;
   private volatile boolean closed;
+
+  /** What the watchdog tells; on its own threads. */
+  public interface Listener {
+    /** It has looked: the others may be told where this rank is. What this throws is logged. */
+    void round();
+
+    /** A call is overdue; each is told once. */
+    void overdue(RecordedCall call);
+
+    /** The watchdog itself does not look any more. */
+    void silent(String text);
+
+    /** It has ended. */
+    void closed();
+  }
 
   /**
    * How a watchdog works. Immutable.
@@ -37,8 +54,9 @@ public final class Watchdog implements AutoCloseable {
    * @param interval how often it looks
    * @param grace how long after its timeout a call is reported, when its own waiter did not
    * @param heartbeat how long the watching thread may be silent
+   * @param monitored whether that is looked after
    */
-  public record Config(Duration interval, Duration grace, Duration heartbeat) {
+  public record Config(Duration interval, Duration grace, Duration heartbeat, boolean monitored) {
     /** Reads {@code WEFT_*} and PyTorch's variables of the same meaning; the former win. */
     public static Config fromEnvironment(Map<String, String> environment) {
       Variables v = new Variables(environment);
@@ -48,27 +66,17 @@ public final class Watchdog implements AutoCloseable {
       return new Config(
           Duration.ofMillis(Math.max(1, interval)),
           Duration.ofSeconds(2),
-          Duration.ofSeconds(heartbeat));
+          Duration.ofSeconds(heartbeat),
+          v.flag(true, "WEFT_ENABLE_MONITORING", "TORCH_NCCL_ENABLE_MONITORING"));
     }
   }
 
-  /**
-   * Makes a watchdog.
-   *
-   * @param publisher tells the others where this rank is; what it throws is logged
-   * @param overdue hears of each call that is overdue, once
-   */
-  public Watchdog(
-      int rank,
-      FlightRecorder recorder,
-      Config config,
-      Runnable publisher,
-      Consumer<RecordedCall> overdue) {
+  /** Makes a watchdog. */
+  public Watchdog(int rank, FlightRecorder recorder, Config config, Listener listener) {
     this.rank = rank;
     this.recorder = recorder;
     this.config = config;
-    this.publisher = publisher;
-    this.overdue = overdue;
+    this.listener = listener;
     this.watcher = new Thread(this::watch, "weft-watchdog-" + rank);
     this.monitor = new Thread(this::monitor, "weft-heartbeat-" + rank);
     watcher.setDaemon(true);
@@ -78,7 +86,33 @@ public final class Watchdog implements AutoCloseable {
   /** Starts both threads. */
   public void start() {
     watcher.start();
-    monitor.start();
+    if (config.monitored()) {
+      monitor.start();
+    }
+  }
+
+  /**
+   * Has no call reported until the returned object is closed; for what is known to take long. The
+   * time of calls under way starts anew then. Pauses may overlap.
+   */
+  public Pause pause() {
+    int unused = pauses.incrementAndGet();
+    return new Pause();
+  }
+
+  /** A pause, which ends when it is closed, once. */
+  public final class Pause implements AutoCloseable {
+    private final AtomicBoolean over = new AtomicBoolean();
+
+    private Pause() {}
+
+    @Override
+    public void close() {
+      if (over.compareAndSet(false, true)) {
+        resumed = recorder.now();
+        int unused = pauses.decrementAndGet();
+      }
+    }
   }
 
   private void watch() {
@@ -86,11 +120,11 @@ public final class Watchdog implements AutoCloseable {
       long unused = beats.incrementAndGet();
       for (RecordedCall call : recorder.calls()) {
         if (isOverdue(call) && reported.add(call.recordId())) {
-          overdue.accept(call);
+          listener.overdue(call);
         }
       }
       try {
-        publisher.run();
+        listener.round();
       } catch (RuntimeException e) {
         LOG.debug("rank {} could not tell the others where it is", rank, e);
       }
@@ -99,8 +133,12 @@ public final class Watchdog implements AutoCloseable {
   }
 
   private boolean isOverdue(RecordedCall call) {
+    if (pauses.get() > 0 || !call.isActive()) {
+      return false;
+    }
     long limit = call.timeoutMillis() + config.grace().toMillis();
-    return call.isActive() && call.ageNanos() / 1_000_000 > limit;
+    long age = recorder.now() - Math.max(call.created(), resumed);
+    return age / 1_000_000 > limit;
   }
 
   /**
@@ -125,6 +163,7 @@ public final class Watchdog implements AutoCloseable {
                 + " ms; its calls are not looked after (this is no timeout of an operation)";
         LOG.error("{}", text);
         recorder.event("heartbeat", text);
+        listener.silent(text);
       }
     }
   }
@@ -140,5 +179,6 @@ public final class Watchdog implements AutoCloseable {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
+    listener.closed();
   }
 }

@@ -3,6 +3,7 @@ package dev.weft.c10d.elastic;
 import dev.weft.c10d.Deadline;
 import dev.weft.c10d.DistributedException;
 import dev.weft.c10d.FailureNotice;
+import dev.weft.c10d.TearDown;
 import dev.weft.c10d.store.PrefixStore;
 import dev.weft.c10d.store.TcpStore;
 import java.io.IOException;
@@ -40,6 +41,7 @@ public final class RankMain {
     if ("1".equals(environment.get(RankEnvironment.LAUNCHED))) {
       watchLauncher(System.in, "1".equals(environment.get(RankEnvironment.OWN_GROUP)));
       System.setIn(InputStream.nullInputStream());
+      TearDown.endProcessBy(cause -> endBy(cause, environment));
     }
     try {
       mainOf(args[0]).invoke(null, (Object) Arrays.copyOfRange(args, 1, args.length));
@@ -73,6 +75,15 @@ public final class RankMain {
     }
     System.err.flush();
     System.exit(1);
+  }
+
+  /** The rank's watchdog ends the process, which may hang in any of its threads. */
+  private static void endBy(Throwable cause, Map<String, String> environment) {
+    System.err.println("weft: this rank cannot go on and ends: " + cause);
+    writeErrorFile(cause, environment);
+    System.err.flush();
+    System.out.flush();
+    Runtime.getRuntime().halt(1);
   }
 
   private static void writeErrorFile(Throwable failure, Map<String, String> environment) {

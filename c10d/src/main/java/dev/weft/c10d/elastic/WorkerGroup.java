@@ -114,7 +114,8 @@ final class WorkerGroup {
         files.open(rank, "stderr.log"));
   }
 
-  private static List<String> command(LaunchConfig config) {
+  /** The command of a rank. */
+  static List<String> command(LaunchConfig config) {
     String own = System.getProperty("java.class.path");
     var command = new ArrayList<String>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());

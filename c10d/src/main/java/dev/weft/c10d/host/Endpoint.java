@@ -1,6 +1,7 @@
 package dev.weft.c10d.host;
 
 import dev.weft.c10d.RankContext;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * One rank's connection to all others: its mailbox and a link to each. Thread-safe; lives as long
@@ -12,6 +13,16 @@ interface Endpoint extends AutoCloseable {
 
   /** The way to a rank, by global rank; also to itself. */
   Link link(int globalRank);
+
+  /**
+   * Waits a while for messages, on a thread that is enrolled with the mailbox; may return early.
+   *
+   * @param blocker what waits
+   * @param turn how often it has waited before, from 0
+   */
+  default void pause(Object blocker, long nanos, int turn) {
+    LockSupport.parkNanos(blocker, nanos);
+  }
 
   /** Says good-bye and lets connections go. */
   @Override

@@ -31,6 +31,15 @@ final class HostAddress {
     return master == null ? InetAddress.getLoopbackAddress() : towards(master);
   }
 
+  /** Where ranks reach this one before there is a store. */
+  static InetAddress choose(boolean allOnThisMachine) throws IOException {
+    String configured = System.getenv(VARIABLE);
+    if (configured != null && !configured.isBlank()) {
+      return named(configured.trim());
+    }
+    return allOnThisMachine ? InetAddress.getLoopbackAddress() : outward();
+  }
+
   /** The local address of the way to a host; nothing is sent. */
   static InetAddress towards(String master) throws IOException {
     InetAddress there = InetAddress.getByName(master);

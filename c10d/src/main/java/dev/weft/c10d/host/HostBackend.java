@@ -17,19 +17,23 @@ import org.jspecify.annotations.Nullable;
 final class HostBackend implements Backend {
   private static final List<StridedTensor> NONE = List.of();
 
+  private final String name;
+  private final Algorithms algorithms;
   private final HostGroup group;
   private final OperationQueue queue;
   private final Messages messages;
 
-  HostBackend(GroupContext context) {
-    this.group = new HostGroup(context, Endpoint.of(context.rankContext()));
+  HostBackend(String name, GroupContext context, Endpoint endpoint, Algorithms algorithms) {
+    this.name = name;
+    this.algorithms = algorithms;
+    this.group = new HostGroup(context, endpoint);
     this.queue = new OperationQueue(group);
     this.messages = new Messages(group);
   }
 
   @Override
   public String name() {
-    return "host";
+    return name;
   }
 
   @Override
@@ -39,7 +43,7 @@ final class HostBackend implements Backend {
         options,
         List.of(tensor),
         NONE,
-        (round, staging) -> Algorithms.allReduce(round, staging, tensor, op));
+        (round, staging) -> algorithms.allReduce(round, staging, tensor, op));
   }
 
   @Override
@@ -49,7 +53,7 @@ final class HostBackend implements Backend {
         options,
         List.of(tensor),
         NONE,
-        (round, staging) -> Algorithms.broadcast(round, staging, tensor, root));
+        (round, staging) -> algorithms.broadcast(round, staging, tensor, root));
   }
 
   @Override
@@ -59,7 +63,7 @@ final class HostBackend implements Backend {
         options,
         List.of(tensor),
         NONE,
-        (round, staging) -> Algorithms.reduce(round, staging, tensor, root, op));
+        (round, staging) -> algorithms.reduce(round, staging, tensor, root, op));
   }
 
   @Override
@@ -71,7 +75,7 @@ final class HostBackend implements Backend {
         outputs,
         List.of(input),
         (round, staging) ->
-            Algorithms.allGather(
+            algorithms.allGather(
                 round,
                 staging,
                 "all_gather",
@@ -89,7 +93,7 @@ final class HostBackend implements Backend {
         List.of(output),
         List.of(input),
         (round, staging) ->
-            Algorithms.allGather(
+            algorithms.allGather(
                 round,
                 staging,
                 "all_gather_into_tensor",
@@ -107,7 +111,7 @@ final class HostBackend implements Backend {
         List.of(output),
         inputs,
         (round, staging) ->
-            Algorithms.reduceScatter(
+            algorithms.reduceScatter(
                 round,
                 staging,
                 "reduce_scatter",
@@ -131,7 +135,7 @@ final class HostBackend implements Backend {
           if (overlapElsewhere(out, in)) {
             in = parts(staging.copy(input));
           }
-          Algorithms.reduceScatter(
+          algorithms.reduceScatter(
               round, staging, "reduce_scatter_tensor", out, in, output.dtype(), op);
         });
   }
@@ -145,7 +149,7 @@ final class HostBackend implements Backend {
         outputs,
         inputs,
         (round, staging) ->
-            Algorithms.allToAll(
+            algorithms.allToAll(
                 round,
                 staging,
                 "all_to_all",
@@ -169,7 +173,7 @@ final class HostBackend implements Backend {
         (round, staging) -> {
           List<Piece> out = rows(staging.out(output), output, outputSplits);
           Piece in = sharesStorage(output, input) ? staging.copy(input) : staging.in(input);
-          Algorithms.allToAll(
+          algorithms.allToAll(
               round,
               staging,
               "all_to_all_single",
@@ -191,7 +195,7 @@ final class HostBackend implements Backend {
         outputs == null ? NONE : outputs,
         List.of(input),
         (round, staging) ->
-            Algorithms.gather(
+            algorithms.gather(
                 round,
                 staging,
                 staging.in(input),
@@ -212,7 +216,7 @@ final class HostBackend implements Backend {
         List.of(output),
         inputs == null ? NONE : inputs,
         (round, staging) ->
-            Algorithms.scatter(
+            algorithms.scatter(
                 round,
                 staging,
                 staging.out(output),
@@ -223,7 +227,7 @@ final class HostBackend implements Backend {
 
   @Override
   public Work barrier(CollectiveOptions options) {
-    return submit("barrier", options, NONE, NONE, (round, staging) -> Algorithms.barrier(round));
+    return submit("barrier", options, NONE, NONE, (round, staging) -> algorithms.barrier(round));
   }
 
   @Override
@@ -248,6 +252,7 @@ final class HostBackend implements Backend {
     queue.close(timeout);
     messages.close();
     group.mailbox().closeGroup(group.id());
+    algorithms.close();
   }
 
   private Work submit(

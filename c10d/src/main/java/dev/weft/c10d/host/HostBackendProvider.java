@@ -28,6 +28,7 @@ public final class HostBackendProvider implements BackendProvider {
 
   @Override
   public Backend create(GroupContext group) {
-    return new HostBackend(group);
+    return new HostBackend(
+        name(), group, Endpoint.of(group.rankContext()), new ExchangeAlgorithms());
   }
 }

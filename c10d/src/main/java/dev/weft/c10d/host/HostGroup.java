@@ -68,6 +68,10 @@ final class HostGroup {
     return endpoint.link(ranks[groupRank]);
   }
 
+  void pause(Object blocker, long nanos, int turn) {
+    endpoint.pause(blocker, nanos, turn);
+  }
+
   String describe() {
     return context.describe();
   }

@@ -81,14 +81,18 @@ final class Mailbox implements PeerListener {
 
   @Override
   public void peerFailed(int globalRank, Throwable cause) {
-    Failure f = new Failure(globalRank, cause);
+    ended(new Failure(globalRank, cause));
+  }
+
+  /** Ends everything, as nothing can arrive any more. */
+  void ended(Failure f) {
     synchronized (this) {
       if (failure == null) {
         failure = f;
       }
     }
     parcels.peerFailed(f);
-    watchers.forEach(w -> w.peerEnded(globalRank, f));
+    watchers.forEach(w -> w.peerEnded(f.rank(), f));
     wakeAll();
   }
 
@@ -107,6 +111,11 @@ final class Mailbox implements PeerListener {
 
   void resign(Thread thread) {
     waiters.remove(thread);
+  }
+
+  /** True while someone waits for a message. */
+  boolean isAwaited() {
+    return !waiters.isEmpty() || parcels.isAwaited();
   }
 
   void wakeAll() {

@@ -42,6 +42,7 @@ final class OperationQueue {
   /** One collective. */
   private final class Task extends CompletableWork {
     private final Body body;
+    private final List<Storage> held;
     private final Duration timeout;
     private volatile @Nullable Round round;
 
@@ -55,6 +56,7 @@ final class OperationQueue {
       super(name, sequence, List.<Tensor>copyOf(outputs), held);
       this.timeout = timeout;
       this.body = body;
+      this.held = held;
     }
 
     void run() {
@@ -64,7 +66,7 @@ final class OperationQueue {
         return;
       }
       // Closed in reverse: lent memory is back before staged memory is freed.
-      try (Staging staging = new Staging();
+      try (Staging staging = new Staging(held);
           Round r = new Round(group, sequenceNumber(), opName(), Deadline.after(timeout))) {
         round = r;
         body.run(r, staging);

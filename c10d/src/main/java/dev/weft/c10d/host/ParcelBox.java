@@ -54,6 +54,11 @@ final class ParcelBox {
     return removeFirst(posted, r -> r.equals(receipt)) != null;
   }
 
+  /** True while a receive is posted. */
+  synchronized boolean isAwaited() {
+    return !posted.isEmpty();
+  }
+
   void peerFailed(Failure failure) {
     List<Receipt> all;
     synchronized (this) {

@@ -25,11 +25,13 @@ final class Round implements AutoCloseable {
   /** The longest piece that goes along with an opening. */
   static final int INLINE = 4096;
 
+  private static final long PAUSE_NANOS = 20_000;
+
   private final HostGroup group;
   private final long sequence;
   private final String operation;
   private final Deadline deadline;
-  private final Loans loans = new Loans();
+  private final @Nullable Loans[] loans;
   private final List<Key> keys = new ArrayList<>(3);
   private volatile @Nullable Supplier<List<Integer>> missing;
 
@@ -38,6 +40,7 @@ final class Round implements AutoCloseable {
     this.sequence = sequence;
     this.operation = operation;
     this.deadline = deadline;
+    this.loans = new @Nullable Loans[group.size()];
   }
 
   HostGroup group() {
@@ -124,7 +127,12 @@ final class Round implements AutoCloseable {
       Piece piece = pieces[r];
       if (piece != null && r != group.rank()) {
         key = key == null ? key(phase) : key;
-        group.link(r).lend(key, group.rank(), piece.address(), piece.bytes(), loans);
+        Loans lent = loans[r];
+        if (lent == null) {
+          lent = new Loans();
+          loans[r] = lent;
+        }
+        group.link(r).lend(key, group.rank(), piece.address(), piece.bytes(), lent);
       }
     }
     boolean any = false;
@@ -171,7 +179,7 @@ final class Round implements AutoCloseable {
     Inbox box = group.mailbox().inbox(key);
     int all = needed;
     box.expect(all, Thread.currentThread());
-    waitUntil(() -> box.count() >= all, () -> absent(box, from));
+    waitUntil(() -> box.count() >= all, () -> absent(box, from), " did not arrive");
     Message[] bySource = new Message[from.length];
     for (Message m : box.messages()) {
       bySource[m.source()] = m;
@@ -191,12 +199,55 @@ final class Round implements AutoCloseable {
     return out;
   }
 
-  /** Waits until no peer reads this rank's memory any more. */
-  void awaitLoans() {
-    waitUntil(loans::allBack, List::of);
+  /**
+   * Waits for a transfer of a library, which has to be asked whether it is done. All ranks have
+   * come; who has left since has done its part.
+   */
+  void await(Fabric.Transfer transfer) {
+    for (int turn = 0; !transfer.isDone(); turn = Math.min(turn + 1, Spinning.YIELDS)) {
+      Failure failure = group.mailbox().failure();
+      if (failure != null) {
+        throw HostGroup.peerFailed(describe(), failure);
+      }
+      group.checkAlive(describe());
+      if (deadline.hasPassed()) {
+        throw new OperationTimeoutException(
+            describe()
+                + " timed out after "
+                + deadline.timeout().toMillis()
+                + " ms: all ranks have come, and their data does not arrive");
+      }
+      if (turn < Spinning.YIELDS) {
+        Spinning.yieldToOthers();
+      } else {
+        LockSupport.parkNanos(this, PAUSE_NANOS);
+      }
+      if (Thread.currentThread().isInterrupted()) {
+        throw new DistributedException(describe() + " was interrupted");
+      }
+    }
   }
 
-  private void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent) {
+  /** Waits until no peer reads this rank's memory any more. */
+  void awaitLoans() {
+    waitUntil(
+        () -> borrowers().isEmpty(), this::borrowers, " did not take this rank's data in time");
+  }
+
+  /** Global ranks that still read this rank's memory. */
+  private List<Integer> borrowers() {
+    List<Integer> out = null;
+    for (int r = 0; r < loans.length; r++) {
+      Loans lent = loans[r];
+      if (lent != null && !lent.allBack()) {
+        out = out == null ? new ArrayList<>() : out;
+        out.add(group.globalRank(r));
+      }
+    }
+    return out == null ? List.of() : out;
+  }
+
+  private void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent, String words) {
     if (done.getAsBoolean() || Spinning.until(done)) {
       return;
     }
@@ -205,7 +256,7 @@ final class Round implements AutoCloseable {
     missing = absent;
     mailbox.enroll(thread);
     try {
-      while (true) {
+      for (int turn = 0; ; turn = Math.min(turn + 1, Spinning.YIELDS)) {
         // Looked at before the messages: who has left by now has sent all it will.
         Set<Integer> left = mailbox.left();
         Failure failure = mailbox.failure();
@@ -221,9 +272,9 @@ final class Round implements AutoCloseable {
         }
         long nanos = deadline.remainingNanos();
         if (nanos == 0) {
-          throw timedOut(absent.get());
+          throw timedOut(absent.get(), words);
         }
-        LockSupport.parkNanos(this, nanos);
+        group.pause(this, nanos, turn);
         if (Thread.interrupted()) {
           thread.interrupt();
           throw new DistributedException(describe() + " was interrupted");
@@ -243,13 +294,14 @@ final class Round implements AutoCloseable {
     }
   }
 
-  private OperationTimeoutException timedOut(List<Integer> absent) {
-    String who =
-        absent.isEmpty()
-            ? "other ranks still read this rank's data"
-            : ranks(absent) + " did not" + " arrive";
+  private OperationTimeoutException timedOut(List<Integer> absent, String words) {
     return new OperationTimeoutException(
-        describe() + " timed out after " + deadline.timeout().toMillis() + " ms: " + who);
+        describe()
+            + " timed out after "
+            + deadline.timeout().toMillis()
+            + " ms: "
+            + ranks(absent)
+            + words);
   }
 
   private static String ranks(List<Integer> ranks) {
@@ -265,8 +317,10 @@ final class Round implements AutoCloseable {
     for (Key key : keys) {
       group.mailbox().close(key);
     }
-    if (!loans.allBack()) {
-      loans.revoke();
+    for (Loans lent : loans) {
+      if (lent != null && !lent.allBack()) {
+        lent.revoke();
+      }
     }
   }
 }

@@ -1,5 +1,6 @@
 package dev.weft.c10d.host;
 
+import dev.weft.tensor.Storage;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.memory.HostMemory;
 import java.util.ArrayList;
@@ -14,8 +15,30 @@ final class Staging implements AutoCloseable {
 
   private record Late(long address, StridedTensor tensor) {}
 
+  private final List<Storage> held;
   private final List<Block> blocks = new ArrayList<>(0);
+  private final List<Fabric.Transfer> transfers = new ArrayList<>(0);
   private final List<Late> late = new ArrayList<>(0);
+
+  /** For tensors whose storages someone else holds. */
+  Staging() {
+    this(List.of());
+  }
+
+  /**
+   * For tensors of these storages, which are held while this is open.
+   *
+   * @param held where the tensors lie
+   */
+  Staging(List<Storage> held) {
+    this.held = held;
+  }
+
+  /** Says that a library uses the memory; returns the transfer. */
+  Fabric.Transfer usedBy(Fabric.Transfer transfer) {
+    transfers.add(transfer);
+    return transfer;
+  }
 
   /** A tensor's elements to read. */
   Piece in(StridedTensor t) {
@@ -76,6 +99,24 @@ final class Staging implements AutoCloseable {
 
   @Override
   public void close() {
+    List<Fabric.Transfer> running = new ArrayList<>(transfers);
+    running.removeIf(Fabric.Transfer::isDone);
+    if (running.isEmpty()) {
+      free();
+      return;
+    }
+    for (Storage s : held) {
+      Storage unused = s.retain();
+    }
+    Abandoned.add(
+        running,
+        () -> {
+          free();
+          held.forEach(Storage::release);
+        });
+  }
+
+  private void free() {
     blocks.forEach(b -> HostMemory.free(b.address(), b.bytes()));
     blocks.clear();
   }

@@ -1,11 +1,11 @@
 package dev.weft.c10d.host;
 
+import dev.weft.c10d.DistributedException;
 import dev.weft.c10d.FailureNotice;
 import dev.weft.c10d.PeerFailedException;
 import dev.weft.c10d.RankContext;
 import dev.weft.c10d.RendezvousException;
 import java.io.IOException;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -24,7 +24,6 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
   private static final Logger LOG = LoggerFactory.getLogger(TcpEndpoint.class);
   private static final long FLUSH_NANOS = 2_000_000_000L;
   private static final long LINGER_NANOS = 500_000_000L;
-  private static final Duration NOTICE_TIMEOUT = Duration.ofSeconds(4);
 
   private final RankContext context;
   private final Mailbox mailbox = new Mailbox();
@@ -78,15 +77,15 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
     Optional<FailureNotice> notice = notice();
     if (notice.isPresent() && notice.get().rank() != context.rank()) {
       FailureNotice n = notice.get();
-      context.peerFailed(
-          n.rank() < 0 ? peer : n.rank(), new PeerFailedException(n.reason() + " " + n.trace()));
+      context.peerFailed(n.rank() < 0 ? peer : n.rank(), Notices.asFailure(n));
     } else {
-      context.peerFailed(
-          peer,
-          new PeerFailedException(
-              "the connection to it was lost; its process ended without leaving the world, or was"
-                  + " killed",
-              lost));
+      // An error of this package says itself what came; another one is the socket's.
+      String seen =
+          lost instanceof DistributedException
+              ? String.valueOf(lost.getMessage())
+              : "the connection to it was lost; its process ended without leaving the world, or was"
+                  + " killed, or the network between is broken";
+      context.peerFailed(peer, new PeerFailedException(seen, lost));
     }
   }
 
@@ -94,10 +93,10 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
   private Optional<FailureNotice> notice() {
     CompletableFuture<Optional<FailureNotice>> asked =
         CompletableFuture.supplyAsync(
-            () -> FailureNotice.read(context.store().withTimeout(NOTICE_TIMEOUT)),
+            () -> FailureNotice.read(context.store().withTimeout(Notices.TIMEOUT)),
             ProgressThreads.POOL);
     try {
-      return asked.get(NOTICE_TIMEOUT.toMillis(), TimeUnit.MILLISECONDS);
+      return asked.get(Notices.TIMEOUT.toMillis(), TimeUnit.MILLISECONDS);
     } catch (ExecutionException | TimeoutException e) {
       LOG.debug("the store does not tell what failed", e);
       return Optional.empty();

@@ -2,6 +2,7 @@ package dev.weft.dtensor.checkpoint;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
+import com.google.errorprone.annotations.CanIgnoreReturnValue;
 import dev.weft.dtensor.DTensor;
 import dev.weft.nn.Module;
 import dev.weft.optim.Optimizer;
@@ -45,6 +46,7 @@ public final class Checkpoint {
    * @param tensors of any kind, the same names on all ranks; none with an outstanding reduction
    * @param scalars numbers to save along, the same on all ranks
    */
+  @CanIgnoreReturnValue
   public static Checkpoint save(
       Path root, long step, Map<String, Tensor> tensors, Map<String, Double> scalars) {
     return saveAsync(root, step, tensors, scalars).await();
@@ -66,6 +68,7 @@ public final class Checkpoint {
    * @param optimizer of the module's parameters, or null for none
    * @param scalars numbers to save along, the same on all ranks
    */
+  @CanIgnoreReturnValue
   public static Checkpoint save(
       Path root,
       long step,
@@ -221,6 +224,7 @@ public final class Checkpoint {
    * @param optimizer of the module's parameters; null leaves a saved one's state unread
    * @return the numbers that the user has saved along
    */
+  @CanIgnoreReturnValue
   public Map<String, Double> load(Module module, @Nullable Optimizer optimizer) {
     TrainingState state = TrainingState.of(module, optimizer);
     Map<String, Tensor> targets = state.tensors();

@@ -2,6 +2,7 @@ package dev.weft.dtensor.checkpoint;
 
 import dev.weft.c10d.ProcessGroup;
 import dev.weft.tensor.DType;
+import dev.weft.tensor.Device;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.Tensors;
@@ -18,16 +19,18 @@ final class Exchange {
     int n = group.size();
     try (TensorScope scope = TensorScope.open()) {
       StridedTensor length = Tensors.empty(DType.INT64, 1);
-      StridedTensor lengths = Tensors.empty(DType.INT64, n);
+      Device device = group.controlDevice();
+      StridedTensor lengths = Tensors.empty(DType.INT64, device, n);
       Memory.putLong(length.dataAddress(), mine.length);
-      group.allGatherIntoTensor(lengths, length);
+      group.allGatherIntoTensor(lengths, length.to(device));
       long[] sizes = lengths.toLongArray();
       int width = (int) Arrays.stream(sizes).max().orElse(0);
       StridedTensor row = Tensors.empty(DType.UINT8, width);
-      StridedTensor rows = Tensors.empty(DType.UINT8, (long) n * width);
+      StridedTensor gathered = Tensors.empty(DType.UINT8, device, (long) n * width);
       Memory.fill(row.dataAddress(), width, (byte) 0);
       Memory.put(row.dataAddress(), mine, 0, mine.length);
-      group.allGatherIntoTensor(rows, row);
+      group.allGatherIntoTensor(gathered, row.to(device));
+      StridedTensor rows = (StridedTensor) gathered.to(Device.CPU);
       List<byte[]> out = new ArrayList<>();
       for (int r = 0; r < n; r++) {
         byte[] bytes = new byte[(int) sizes[r]];

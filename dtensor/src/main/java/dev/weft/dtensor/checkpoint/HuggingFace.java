@@ -22,6 +22,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -58,13 +59,12 @@ public final class HuggingFace {
       String name =
           files.size() == 1
               ? SINGLE
-              : String.format(
-                  Locale.ROOT, "model-%05d-of-%05d.safetensors", i + 1, files.size());
+              : String.format(Locale.ROOT, "model-%05d-of-%05d.safetensors", i + 1, files.size());
       try (TensorScope scope = TensorScope.open()) {
         Map<String, StridedTensor> whole = new LinkedHashMap<>();
         for (String t : files.get(i)) {
           where.put(t, name);
-          whole.put(t, onHost(sorted.get(t)));
+          whole.put(t, onHost(Objects.requireNonNull(sorted.get(t))));
         }
         if (Distributed.rank() == 0 && error.isEmpty()) {
           error = written(folder, name, whole);
@@ -74,8 +74,7 @@ public final class HuggingFace {
     if (Distributed.rank() == 0 && error.isEmpty()) {
       error = finished(folder, sorted, files.size() == 1 ? Map.of() : where);
     }
-    byte[] first =
-        Exchange.all(Distributed.world(), error.getBytes(StandardCharsets.UTF_8)).get(0);
+    byte[] first = Exchange.all(Distributed.world(), error.getBytes(StandardCharsets.UTF_8)).get(0);
     if (first.length > 0) {
       throw new CheckpointException(new String(first, StandardCharsets.UTF_8));
     }
@@ -145,8 +144,7 @@ public final class HuggingFace {
       where.forEach(map::put);
       Path part = folder.resolve(INDEX + ".partial");
       Files.write(part, Checkpoint.MAPPER.writeValueAsBytes(root));
-      Files.move(
-          part, index, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+      Files.move(part, index, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
       return "";
     } catch (IOException e) {
       return "cannot write " + index + ": " + e;

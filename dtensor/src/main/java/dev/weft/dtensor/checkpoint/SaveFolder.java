@@ -112,7 +112,8 @@ final class SaveFolder {
     String error = "";
     if (world.rank() == 0) {
       try {
-        writeForced(partial().resolve(Checkpoint.INDEX), Checkpoint.MAPPER.writeValueAsBytes(index));
+        writeForced(
+            partial().resolve(Checkpoint.INDEX), Checkpoint.MAPPER.writeValueAsBytes(index));
         force(partial());
         Files.move(partial(), target(), StandardCopyOption.ATOMIC_MOVE);
         force(root);

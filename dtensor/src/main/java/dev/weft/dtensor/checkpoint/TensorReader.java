@@ -37,8 +37,7 @@ final class TensorReader implements AutoCloseable {
         target instanceof DTensor d
             ? d.spec().localBlocks()
             : List.of(
-                new LocalBlock(
-                    new long[target.ndim()], new long[target.ndim()], target.shape()));
+                new LocalBlock(new long[target.ndim()], new long[target.ndim()], target.shape()));
     for (LocalBlock block : blocks) {
       try (TensorScope scope = TensorScope.open()) {
         fill(name, entry, block.globalStart(), block.of(part));

@@ -49,9 +49,7 @@ final class TrainingState {
             });
     module.namedBuffers().forEach((name, t) -> out.put(MODEL + name, t));
     if (optimizer != null) {
-      optimizer
-          .state(module.namedParameters())
-          .forEach((name, t) -> out.put(OPTIMIZER + name, t));
+      optimizer.state(module.namedParameters()).forEach((name, t) -> out.put(OPTIMIZER + name, t));
     }
     Generator g = DTensor.generator();
     out.put(RANDOM, Tensor.of(new long[] {g.seed(), g.offset()}, 2));
@@ -63,7 +61,9 @@ final class TrainingState {
     for (String name : users.keySet()) {
       if (name.startsWith(OPTIMIZER)) {
         throw new IllegalArgumentException(
-            "scalars: '" + name + "' is taken; expected a name that does not begin with optimizer.");
+            "scalars: '"
+                + name
+                + "' is taken; expected a name that does not begin with optimizer.");
       }
     }
     if (optimizer != null) {

@@ -62,7 +62,8 @@ public final class ContextParallel {
         out,
         query.mesh(),
         query.placements(),
-        DTensor.FromLocal.DEFAULT.withShape(shape, dev.weft.tensor.Shapes.contiguousStrides(shape)));
+        DTensor.FromLocal.DEFAULT.withShape(
+            shape, dev.weft.tensor.Shapes.contiguousStrides(shape)));
   }
 
   /**

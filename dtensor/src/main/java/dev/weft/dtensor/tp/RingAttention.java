@@ -192,8 +192,7 @@ final class RingAttention {
     Tensor query = Casts.to(ctx.input(0), wide);
     Tensor dOut = Casts.to(gradient, wide);
     Tensor logSum = ctx.output(1);
-    Tensor weighted =
-        Reductions.sum(dOut.mul(Casts.to(ctx.output(0), wide)), new int[] {-1}, true);
+    Tensor weighted = Reductions.sum(dOut.mul(Casts.to(ctx.output(0), wide)), new int[] {-1}, true);
     Tensor dQuery = Creation.full(0, wide, query.device(), query.shape());
     Tensor held = packed(ctx.input(1), ctx.input(2), keys);
     Tensor dHeld = Creation.full(0, wide, held.device(), held.shape());
@@ -208,8 +207,7 @@ final class RingAttention {
           if (sees(q, k, causal)) {
             boolean diagonal = causal && k.start == q.start;
             Tensor qs = q.of(query);
-            Tensor p =
-                Unary.exp(scores(qs, k.of(key), scale, diagonal).sub(q.of(logSum)));
+            Tensor p = Unary.exp(scores(qs, k.of(key), scale, diagonal).sub(q.of(logSum)));
             Tensor dq = q.of(dOut);
             Tensor unused =
                 InPlace.add(k.of(dValue), MatMul.matmul(Views.transpose(p, -2, -1), dq));

@@ -9,6 +9,7 @@ import dev.weft.nn.Linear;
 import dev.weft.nn.Module;
 import dev.weft.tensor.Tensor;
 import java.util.List;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -20,12 +21,12 @@ public final class Styles {
 
   /** Output features cut: weight rows and bias on each rank, the input whole, the output cut. */
   public static Cut colwise() {
-    return new Cut(true, null, Placements.shard(-1), true);
+    return new Cut(true, null, Placements.shard(-1), true, 0);
   }
 
   /** Input features cut: weight columns on each rank, the input cut, the output reduced. */
   public static Cut rowwise() {
-    return new Cut(false, null, Placements.replicate(), true);
+    return new Cut(false, null, Placements.replicate(), true, 0);
   }
 
   /**
@@ -34,6 +35,38 @@ public final class Styles {
    */
   public static Sequence sequence() {
     return new Sequence(1, false);
+  }
+
+  /**
+   * The experts of a {@link MixtureOfExperts} spread over the ranks, as many on each, and its gate
+   * whole on every rank.
+   */
+  public static ParallelStyle experts() {
+    return Styles::spreadExperts;
+  }
+
+  private static void spreadExperts(Module root, String path, Module module, DeviceMesh mesh) {
+    if (!(module instanceof MixtureOfExperts m)) {
+      throw new IllegalArgumentException(
+          "experts: module '"
+              + path
+              + "' is a "
+              + module.getClass().getSimpleName()
+              + "; expected MixtureOfExperts");
+    }
+    if (m.experts() % mesh.size() != 0) {
+      throw new IllegalArgumentException(
+          "experts: module '"
+              + path
+              + "' has "
+              + m.experts()
+              + " experts; expected a multiple of the "
+              + mesh.size()
+              + " ranks");
+    }
+    place(root, path, "gate", mesh, Placements.replicate());
+    place(root, path, "up", mesh, Placements.shard(0));
+    place(root, path, "down", mesh, Placements.shard(0));
   }
 
   /** Places the first input of a module. */
@@ -57,27 +90,46 @@ public final class Styles {
     private final @Nullable Placement input;
     private final Placement output;
     private final boolean localOutput;
+    // 0 where it does not matter.
+    private final int heads;
 
-    private Cut(boolean columns, @Nullable Placement input, Placement output, boolean localOutput) {
+    private Cut(
+        boolean columns,
+        @Nullable Placement input,
+        Placement output,
+        boolean localOutput,
+        int heads) {
       this.columns = columns;
       this.input = input;
       this.output = output;
       this.localOutput = localOutput;
+      this.heads = heads;
     }
 
     /** How a plain input is placed. */
     public Cut input(Placement placement) {
-      return new Cut(columns, placement, output, localOutput);
+      return new Cut(columns, placement, output, localOutput, heads);
     }
 
     /** How the output shall be placed. */
     public Cut output(Placement placement) {
-      return new Cut(columns, input, placement, localOutput);
+      return new Cut(columns, input, placement, localOutput, heads);
     }
 
     /** Whether the output is this rank's part as a plain tensor; it is at first. */
     public Cut localOutput(boolean local) {
-      return new Cut(columns, input, output, local);
+      return new Cut(columns, input, output, local, heads);
+    }
+
+    /**
+     * Says that the features that are cut are so many heads of attention, none of which may be cut:
+     * their number must be a multiple of the ranks, which is checked when the style is applied.
+     */
+    public Cut heads(int count) {
+      if (count < 1) {
+        throw new IllegalArgumentException("heads is " + count + "; expected 1 or more");
+      }
+      return new Cut(columns, input, output, localOutput, count);
     }
 
     @Override
@@ -92,6 +144,18 @@ public final class Styles {
                 + module.getClass().getSimpleName()
                 + "; expected Linear or Embedding");
       }
+      if (heads % mesh.size() != 0) {
+        throw new IllegalArgumentException(
+            (columns ? "colwise" : "rowwise")
+                + ": module '"
+                + path
+                + "' has "
+                + heads
+                + " heads; expected a multiple of the "
+                + mesh.size()
+                + " ranks of "
+                + mesh);
+      }
       // An embedding's weight is [rows, features], a linear layer's [out, in].
       int dim = embedding == columns ? 1 : 0;
       place(root, path, "weight", mesh, Placements.shard(dim));
@@ -101,8 +165,50 @@ public final class Styles {
       Placement wanted = columns || embedding ? Placements.replicate() : Placements.shard(-1);
       Placement given = input == null ? wanted : input;
       Module.Handle unused =
-          module.forwardPreHook((m, in) -> withFirst(in, placed(in[0], mesh, given, wanted)));
+          module.forwardPreHook(
+              (m, in) ->
+                  withFirst(
+                      in,
+                      placed(in[0], mesh, given, t -> splitsInput(embedding, t) ? null : wanted)));
+      if (!embedding) {
+        unused =
+            module.replaceForward(
+                (in, forward) -> {
+                  DTensor x = (DTensor) in[0];
+                  Tensor product = split(module, x);
+                  return product == null
+                      ? forward.apply(in)
+                      : module.hasParameter("bias")
+                          ? product.add(module.parameter("bias"))
+                          : product;
+                });
+      }
       unused = module.forwardHook((m, in, out) -> handed(out, output, localOutput));
+    }
+
+    /** Whether the input of a layer is gathered piece by piece, within the product. */
+    private boolean splitsInput(boolean embedding, DTensor x) {
+      return columns
+          && !embedding
+          && OverlappedLinear.isEvenCut(x, x.placements().get(0))
+          && Overlap.pays(x.spec().bytes());
+    }
+
+    /** The product with its collective split, or null where that is not done. */
+    private @Nullable Tensor split(Module module, DTensor x) {
+      DTensor weight = (DTensor) module.parameter("weight");
+      if (splitsInput(false, x)) {
+        return OverlappedLinear.allGatherLinear(x, weight);
+      }
+      int last = x.ndim() - 1;
+      if (columns || !output.isShard() || !x.placements().get(0).isShard(last)) {
+        return null;
+      }
+      int dim = output.shardDim() < 0 ? output.shardDim() + x.ndim() : output.shardDim();
+      long bytes = x.spec().bytes() / x.shape()[last] * weight.shape()[0];
+      return OverlappedLinear.isEvenCut(x, Placements.shard(dim)) && Overlap.pays(bytes)
+          ? OverlappedLinear.linearReduceScatter(x, weight, dim)
+          : null;
     }
   }
 
@@ -245,8 +351,15 @@ public final class Styles {
   }
 
   private static DTensor placed(Tensor t, DeviceMesh mesh, Placement is, Placement wanted) {
+    return placed(t, mesh, is, d -> wanted);
+  }
+
+  /** Placed as wanted, or left as it is where that is null. */
+  private static DTensor placed(
+      Tensor t, DeviceMesh mesh, Placement is, Function<DTensor, @Nullable Placement> wanted) {
     DTensor d = t instanceof DTensor already ? already : DTensor.fromLocal(t, mesh, is);
-    return d.redistribute(wanted);
+    Placement to = wanted.apply(d);
+    return to == null ? d : d.redistribute(to);
   }
 
   private static Tensor handed(Tensor out, Placement output, boolean local) {

@@ -163,8 +163,7 @@ class CheckpointTest {
         1,
         rank -> {
           for (int step = 1; step <= 4; step++) {
-            Checkpoint unused =
-                Checkpoint.save(root, step, Map.of("w", counting(step)), Map.of());
+            Checkpoint unused = Checkpoint.save(root, step, Map.of("w", counting(step)), Map.of());
           }
           Checkpoint.keepNewest(root, 3);
         });
@@ -175,8 +174,7 @@ class CheckpointTest {
     Files.write(data, whole);
     Files.delete(root.resolve("step-00000003").resolve("index.json"));
     List<String> passed = new ArrayList<>();
-    Checkpoint found =
-        Checkpoint.latestIntact(root, e -> passed.add(e.getMessage())).orElseThrow();
+    Checkpoint found = Checkpoint.latestIntact(root, e -> passed.add(e.getMessage())).orElseThrow();
     assertThat(found.step()).isEqualTo(2);
     assertThat(passed).hasSize(2);
     assertThat(passed.get(0)).contains("rank-0.safetensors").contains("'w'").contains("checksum");

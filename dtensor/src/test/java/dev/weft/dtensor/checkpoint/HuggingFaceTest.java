@@ -43,12 +43,10 @@ class HuggingFaceTest {
           Map<String, Tensor> state = new TreeMap<>();
           state.put(
               "wte.weight",
-              DTensor.distributeTensor(
-                  counting(5, 3), mesh, List.of(Placements.shard(0)), null));
+              DTensor.distributeTensor(counting(5, 3), mesh, List.of(Placements.shard(0)), null));
           state.put(
               "wo.weight",
-              DTensor.distributeTensor(
-                  counting(4, 4), mesh, List.of(Placements.shard(1)), null));
+              DTensor.distributeTensor(counting(4, 4), mesh, List.of(Placements.shard(1)), null));
           state.put("bias", counting(3));
           HuggingFace.save(folder, state, maxFileBytes);
         });
@@ -68,7 +66,9 @@ class HuggingFaceTest {
       assertThat(file.entries().keySet()).containsExactly("bias", "wo.weight", "wte.weight");
       assertThat(file.read("wte.weight").toFloatArray()).isEqualTo(counting(5, 3).toFloatArray());
     }
-    assertThat(Files.readString(folder.resolve("model.safetensors"), java.nio.charset.StandardCharsets.ISO_8859_1))
+    assertThat(
+            Files.readString(
+                folder.resolve("model.safetensors"), java.nio.charset.StandardCharsets.ISO_8859_1))
         .contains("\"__metadata__\":{\"format\":\"pt\"}");
   }
 
@@ -93,20 +93,17 @@ class HuggingFaceTest {
           // Other dtypes are converted.
           state.put(
               "wte.weight",
-              DTensorFactories.zeros(
-                  mesh, List.of(Placements.shard(1)), DType.BFLOAT16, 5, 3));
+              DTensorFactories.zeros(mesh, List.of(Placements.shard(1)), DType.BFLOAT16, 5, 3));
           state.put(
               "wo.weight",
-              DTensorFactories.zeros(
-                  mesh, List.of(Placements.shard(0)), DType.FLOAT64, 4, 4));
+              DTensorFactories.zeros(mesh, List.of(Placements.shard(0)), DType.FLOAT64, 4, 4));
           state.put("bias", Tensors.empty(DType.FLOAT32, 3));
           HuggingFace.load(folder, state, true);
           state.forEach(
               (name, t) ->
                   assertThat(t.toFloatArray())
                       .as(name)
-                      .isEqualTo(
-                          Casts.to(counting(t.shape()), t.dtype()).toFloatArray()));
+                      .isEqualTo(Casts.to(counting(t.shape()), t.dtype()).toFloatArray()));
         });
   }
 
@@ -143,8 +140,7 @@ class HuggingFaceTest {
     Path index = folder.resolve("model.safetensors.index.json");
     Files.writeString(index, "{\"weight_map\": {\"bias\": \"../elsewhere\"}}");
     refuses(bias, false, "'bias'", "../elsewhere");
-    Files.writeString(
-        index, "{\"weight_map\": {\"bias\": \"model-00002-of-00003.safetensors\"}}");
+    Files.writeString(index, "{\"weight_map\": {\"bias\": \"model-00002-of-00003.safetensors\"}}");
     refuses(bias, false, "model-00002", "no tensor 'bias'");
     Files.writeString(index, "{");
     refuses(bias, false, "index.json is damaged");

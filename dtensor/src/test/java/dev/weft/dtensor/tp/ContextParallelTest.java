@@ -84,8 +84,7 @@ class ContextParallelTest {
             placed.add(((DTensor) t).redistribute(placements));
           }
           DTensor out =
-              ContextParallel.attention(
-                  placed.get(0), placed.get(1), placed.get(2), causal, order);
+              ContextParallel.attention(placed.get(0), placed.get(1), placed.get(2), causal, order);
           assertThat(out.placements()).isEqualTo(placements);
           out.mul(placed.get(3)).sum().backward();
           Tensor result = out.redistribute(all(mesh));
@@ -104,8 +103,7 @@ class ContextParallelTest {
   @CsvSource({"2, 8", "4, 8", "2, 5", "4, 6", "3, 7", "1, 4"})
   void equalsOneRankWhateverTheLength(int ranks, long length) {
     for (boolean causal : new boolean[] {true, false}) {
-      check(
-          new int[] {ranks}, List.of(shard(2)), length, causal, ContextParallel.Order.SEQUENTIAL);
+      check(new int[] {ranks}, List.of(shard(2)), length, causal, ContextParallel.Order.SEQUENTIAL);
     }
   }
 
@@ -119,12 +117,7 @@ class ContextParallelTest {
 
   @Test
   void headsOrBatchMayBeCutBesides() {
-    check(
-        new int[] {2, 2},
-        List.of(shard(1), shard(2)),
-        6,
-        true,
-        ContextParallel.Order.SEQUENTIAL);
+    check(new int[] {2, 2}, List.of(shard(1), shard(2)), 6, true, ContextParallel.Order.SEQUENTIAL);
     check(new int[] {2, 2}, List.of(shard(0), shard(2)), 8, true, ContextParallel.Order.ZIGZAG);
   }
 

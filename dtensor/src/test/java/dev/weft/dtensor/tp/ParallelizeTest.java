@@ -52,6 +52,26 @@ class ParallelizeTest {
         });
   }
 
+  @Test
+  void headsThatTheRanksCannotShareAreRefused() {
+    LocalWorld.run(
+        2,
+        rank -> {
+          var mesh = initDeviceMesh("cpu", dim("tp", 2));
+          assertThatThrownBy(
+                  () ->
+                      Parallelize.parallelizeModule(
+                          new TwoLayers(), mesh, Map.of("up", Styles.colwise().heads(3))))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessageContaining("'up' has 3 heads")
+              .hasMessageContaining("2 ranks");
+          TwoLayers fits =
+              Parallelize.parallelizeModule(
+                  new TwoLayers(), mesh, Map.of("up", Styles.colwise().heads(2)));
+          assertThat(fits.parameter("up.weight")).isInstanceOf(DTensor.class);
+        });
+  }
+
   /** P22: a tied parameter stays tied. */
   @Test
   void tiesSurvive() {

@@ -29,9 +29,9 @@ import java.util.Map;
  *     --nproc-per-node 2 dev.weft.examples.elastic.ElasticTraining FOLDER STEPS EVERY
  * }</pre>
  *
- * <p>Every {@code EVERY} steps the ranks save a checkpoint in {@code FOLDER}; whoever is rank 0 after
- * a restart must find it there. All of the batch is split over whatever ranks there are, so the
- * losses do not depend on their number but for rounding.
+ * <p>Every {@code EVERY} steps the ranks save a checkpoint in {@code FOLDER}; whoever is rank 0
+ * after a restart must find it there. All of the batch is split over whatever ranks there are, so
+ * the losses do not depend on their number but for rounding.
  */
 public final class ElasticTraining {
   private static final int KEPT = 2;
@@ -97,7 +97,7 @@ public final class ElasticTraining {
           last = mean.item();
         }
         if ((step + 1) % every == 0) {
-          Checkpoint unused = Checkpoint.save(folder, step + 1, model, optimizer, Map.of());
+          Checkpoint.save(folder, step + 1, model, optimizer, Map.of());
           if (Distributed.rank() == 0) {
             Checkpoint.keepNewest(folder, KEPT);
             System.out.printf(Locale.ROOT, "step %d loss %.6f, saved%n", step + 1, last);
@@ -116,10 +116,11 @@ public final class ElasticTraining {
       Tensor steps = Tensor.of(new long[] {0});
       if (Distributed.rank() == 0) {
         var latest =
-            Checkpoint.latestIntact(folder, e -> System.err.println("passed over: " + e.getMessage()));
+            Checkpoint.latestIntact(
+                folder, e -> System.err.println("passed over: " + e.getMessage()));
         if (latest.isPresent()) {
           // Without momentum the parameters are all that matters; the others get them from rank 0.
-          var unused = latest.get().load(model, null);
+          latest.get().load(model, null);
           steps = Tensor.of(new long[] {latest.get().step()});
           System.out.printf("resumed after step %d%n", latest.get().step());
         }

@@ -173,6 +173,11 @@ public final class Cuda {
     CudaThread.current().setDevice(device);
   }
 
+  /** Has calls of CUDA's libraries on this thread go to a device; the current one stays. */
+  public static void bind(int device) {
+    CudaThread unused = CudaThread.bind(device);
+  }
+
   /** Free and total memory of a device in bytes, as the driver sees it. */
   public static long[] memoryInfo(int device) {
     check(device);

@@ -83,7 +83,7 @@ public final class CudaElementwise {
       return;
     }
     CudaMoves.requireNoOverlap(out);
-    try (CudaTemporaries temporaries = new CudaTemporaries()) {
+    try (CudaTemporaries temporaries = new CudaTemporaries(out.device())) {
       StridedTensor[] inputs = in;
       for (int i = 0; i < in.length; i++) {
         if (overwritten(in[i], out) || (out.isContiguous() && transposed(in[i], n))) {

@@ -77,7 +77,7 @@ public final class CudaIndexing {
     if (in.ndim() > 0) {
       inStrides[dim] = 0;
     }
-    try (CudaTemporaries temporaries = new CudaTemporaries()) {
+    try (CudaTemporaries temporaries = new CudaTemporaries(out.device())) {
       StridedTensor at = index(temporaries, index);
       read(GATHER, in, at, out, dim, inStrides, at.strides());
     }
@@ -92,7 +92,7 @@ public final class CudaIndexing {
     long[] inStrides = in.strides().clone();
     inStrides[dim] = 0;
     long[] indexStrides = new long[in.ndim()];
-    try (CudaTemporaries temporaries = new CudaTemporaries()) {
+    try (CudaTemporaries temporaries = new CudaTemporaries(out.device())) {
       StridedTensor at = index(temporaries, index);
       indexStrides[dim] = at.strides()[0];
       read(INDEX_SELECT, in, at, out, dim, inStrides, indexStrides);
@@ -192,7 +192,7 @@ public final class CudaIndexing {
     }
     boolean scalar = source.ndim() == 0;
     long n = scalar ? 1 : source.shape()[dim];
-    try (CudaTemporaries temporaries = new CudaTemporaries()) {
+    try (CudaTemporaries temporaries = new CudaTemporaries(out.device())) {
       StridedTensor at = index;
       long[] atStrides = indexStrides;
       if (index.dtype() != DType.INT64 && index.dtype() != DType.INT32) {
@@ -204,8 +204,8 @@ public final class CudaIndexing {
       StridedTensor position = at;
       boolean sorted = n > SERIAL;
       if (sorted) {
-        StridedTensor order = temporaries.empty(at.dtype(), at.device(), at.shape());
-        position = temporaries.empty(DType.INT64, at.device(), at.shape());
+        StridedTensor order = temporaries.empty(at.dtype(), at.shape());
+        position = temporaries.empty(DType.INT64, at.shape());
         CudaSort.sort(at, order, position, at.ndim() == 1 ? 0 : dim, false);
         atStrides = relaid(atStrides, order, dim);
         at = order;

@@ -31,7 +31,7 @@ public final class CudaMoves {
     }
     requireNoOverlap(to);
     if (from.storage() == to.storage()) {
-      try (CudaTemporaries temporaries = new CudaTemporaries()) {
+      try (CudaTemporaries temporaries = new CudaTemporaries(to.device())) {
         move(temporaries.packed(from, from.dtype()), to);
       }
     } else {

@@ -44,7 +44,7 @@ public final class CudaRandom {
 
   /** x / (1 - p) with probability 1 - p, else 0. */
   public static void dropout(StridedTensor in, StridedTensor out, Source s, double p) {
-    try (CudaTemporaries temporaries = new CudaTemporaries()) {
+    try (CudaTemporaries temporaries = new CudaTemporaries(out.device())) {
       run(DROPOUT, temporaries.contiguous(in), out, s, p, p == 1 ? 0 : 1 / (1 - p), 0, 1);
     }
   }

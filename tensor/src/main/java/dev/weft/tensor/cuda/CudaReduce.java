@@ -174,7 +174,7 @@ public final class CudaReduce {
     }
     int y = THREADS / x;
     long gridX = (results + y - 1) / y;
-    try (CudaTemporaries temporaries = new CudaTemporaries()) {
+    try (CudaTemporaries temporaries = new CudaTemporaries(out.device())) {
       long parts = parts(temporaries, out, splits);
       Launch launch = begin(in, out, parts, elements.numel, told);
       launch.int32(dense ? 1 : 0).int32(vector ? 1 : 0);
@@ -190,7 +190,7 @@ public final class CudaReduce {
     long gridX = (out.numel() + WARP - 1) / WARP;
     long most = (elements.numel + COLUMN_ROWS * UNROLL - 1) / (COLUMN_ROWS * UNROLL);
     long splits = Math.max(1, Math.min((blocks(device) + gridX - 1) / gridX, most));
-    try (CudaTemporaries temporaries = new CudaTemporaries()) {
+    try (CudaTemporaries temporaries = new CudaTemporaries(out.device())) {
       long parts = parts(temporaries, out, splits);
       Launch launch = begin(in, out, parts, elements.numel, told);
       addSpace(launch, kept, elements);
@@ -205,9 +205,7 @@ public final class CudaReduce {
   }
 
   private static long parts(CudaTemporaries temporaries, StridedTensor out, long splits) {
-    return splits == 1
-        ? 0
-        : temporaries.bytes(splits * out.numel() * STATE_BYTES, out.device()).dataAddress();
+    return splits == 1 ? 0 : temporaries.bytes(splits * out.numel() * STATE_BYTES).dataAddress();
   }
 
   private static Launch begin(

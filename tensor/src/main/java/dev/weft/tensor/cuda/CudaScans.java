@@ -91,7 +91,7 @@ public final class CudaScans {
     Geometry elements = pick(in, out, reduced, dims.length, true);
     Geometry gs = Geometry.of(g.shape(), g);
     boolean wide = in.dtype() == DType.FLOAT64;
-    try (CudaTemporaries temporaries = new CudaTemporaries()) {
+    try (CudaTemporaries temporaries = new CudaTemporaries(out.device())) {
       StridedTensor same = g.dtype() == in.dtype() ? g : temporaries.packed(g, in.dtype());
       if (same != g) {
         gs = Geometry.of(g.shape(), same);
@@ -99,7 +99,6 @@ public final class CudaScans {
       StridedTensor before =
           temporaries.empty(
               wide ? DType.FLOAT64 : in.dtype().isFloatingPoint() ? DType.FLOAT32 : DType.INT64,
-              out.device(),
               out.numel());
       long gradient = same.dataAddress();
       long source = in.dataAddress();

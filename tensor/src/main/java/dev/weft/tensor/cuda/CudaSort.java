@@ -71,9 +71,9 @@ public final class CudaSort {
     long rows = from.space.numel;
     long turn = Math.max(1, Math.min(rows, SCRATCH_BYTES / (padded * PAIR_BYTES)));
     Device device = in.device();
-    try (CudaTemporaries temporaries = new CudaTemporaries()) {
-      long keys = temporaries.bytes(turn * padded * 8, device).dataAddress();
-      long at = temporaries.bytes(turn * padded * 4, device).dataAddress();
+    try (CudaTemporaries temporaries = new CudaTemporaries(in.device())) {
+      long keys = temporaries.bytes(turn * padded * 8).dataAddress();
+      long at = temporaries.bytes(turn * padded * 4).dataAddress();
       for (long first = 0; first < rows; first += turn) {
         long count = Math.min(turn, rows - first);
         load(in, source, keys, at, first, count, n, padded, descending, from);

@@ -6,6 +6,15 @@ import dev.weft.tensor.DType;
 final class CudaTypes {
   private CudaTypes() {}
 
+  /** How many dtypes there are. */
+  static final int COUNT = DType.values().length;
+
+  /** A dtype's place in an array of {@link #COUNT}; never kept beyond the process. */
+  @SuppressWarnings("EnumOrdinal")
+  static int index(DType dtype) {
+    return dtype.ordinal();
+  }
+
   static String of(DType dtype) {
     return switch (dtype) {
       case FLOAT64 -> "double";

@@ -60,7 +60,10 @@ final class KernelCompiler {
     long start = System.nanoTime();
     List<String> options =
         List.of(
-            "--gpu-architecture=" + architecture, "--std=c++17", "--extra-device-vectorization");
+            "--gpu-architecture=" + architecture,
+            "--std=c++17",
+            "--extra-device-vectorization",
+            "--minimal");
     String key = version() + '\0' + options + '\0' + source;
     Path file =
         folder()
@@ -87,7 +90,9 @@ final class KernelCompiler {
   }
 
   private static String version() {
-    CudaLibraries.Found unused = CudaLibraries.load("libnvrtc.so.13");
+    // The second opens the first by its name alone, and finds it only where it is loaded already.
+    CudaLibraries.Found unused = CudaLibraries.load("libnvrtc-builtins.so.13.0");
+    unused = CudaLibraries.load("libnvrtc.so.13");
     int[] major = {0};
     int[] minor = {0};
     try {

@@ -13,6 +13,8 @@ public final class Catalogue {
           Compare.class,
           Creation.class,
           Extrema.class,
+          Foreach.class,
+          Gated.class,
           Indexing.class,
           InPlace.class,
           Joins.class,

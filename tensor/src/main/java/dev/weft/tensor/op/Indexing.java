@@ -5,6 +5,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.CopyKernels;
 import dev.weft.tensor.cpu.IndexKernels;
+import dev.weft.tensor.cuda.CudaEmbedding;
 import dev.weft.tensor.cuda.CudaIndexing;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
@@ -22,6 +23,7 @@ public final class Indexing {
               "embedding_backward",
               (in, a) -> TensorSpec.one(new long[] {a.longAt(0), in[0].size(-1)}, in[0].dtype()),
               (in, out, a) -> IndexKernels.embeddingBackward(in[0], in[1], out[0], a.longAt(1)))
+          .cuda((in, out, a) -> CudaEmbedding.backward(in[0], in[1], out[0], a.longAt(1)))
           .notDifferentiable();
 
   private static final Op EMBEDDING =
@@ -35,6 +37,7 @@ public final class Indexing {
                 return TensorSpec.one(s, in[0].dtype());
               },
               (in, out, a) -> IndexKernels.embedding(in[0], in[1], out[0]))
+          .cuda((in, out, a) -> CudaEmbedding.forward(in[0], in[1], out[0]))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary(

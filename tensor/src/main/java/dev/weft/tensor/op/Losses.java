@@ -3,6 +3,7 @@ package dev.weft.tensor.op;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.LossKernels;
+import dev.weft.tensor.cuda.CudaLosses;
 import java.util.Arrays;
 
 /**
@@ -64,6 +65,10 @@ public final class Losses {
               (in, out, a) ->
                   LossKernels.crossEntropyBackward(
                       in[0], in[1], in[2], out[0], options("cross_entropy", a)))
+          .cuda(
+              (in, out, a) ->
+                  CudaLosses.crossEntropyBackward(
+                      in[0], in[1], in[2], out[0], options("cross_entropy", a)))
           .notDifferentiable();
 
   private static final Op CROSS_ENTROPY =
@@ -79,6 +84,9 @@ public final class Losses {
               },
               (in, out, a) ->
                   LossKernels.crossEntropy(in[0], in[1], out[0], options("cross_entropy", a)))
+          .cuda(
+              (in, out, a) ->
+                  CudaLosses.crossEntropy(in[0], in[1], out[0], options("cross_entropy", a)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary(
@@ -92,6 +100,9 @@ public final class Losses {
               (in, a) -> TensorSpec.one(in[1].shape(), in[1].dtype()),
               (in, out, a) ->
                   LossKernels.nllBackward(in[0], in[1], in[2], out[0], options("nll_loss", a)))
+          .cuda(
+              (in, out, a) ->
+                  CudaLosses.nllBackward(in[0], in[1], in[2], out[0], options("nll_loss", a)))
           .notDifferentiable();
 
   private static final Op NLL_LOSS =
@@ -99,6 +110,7 @@ public final class Losses {
               "nll_loss",
               (in, a) -> lossSpec("nll_loss", in[0], in[1], a),
               (in, out, a) -> LossKernels.nll(in[0], in[1], out[0], options("nll_loss", a)))
+          .cuda((in, out, a) -> CudaLosses.nll(in[0], in[1], out[0], options("nll_loss", a)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.unary(

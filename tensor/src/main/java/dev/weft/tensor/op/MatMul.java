@@ -5,6 +5,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.autograd.Backward;
 import dev.weft.tensor.cpu.MatMulKernels;
+import dev.weft.tensor.cuda.CudaMatMul;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -41,6 +42,7 @@ public final class MatMul {
                 return TensorSpec.one(new long[] {in[0].size(0), in[1].size(1)}, in[0].dtype());
               },
               (in, out, a) -> MatMulKernels.matmul(in[0], in[1], out[0], 1, 0))
+          .cuda((in, out, a) -> CudaMatMul.matmul(in[0], in[1], out[0], 1, 0))
           .gradient(Op.Saves.INPUTS, Grads.of((ctx, g) -> products(ctx, g)));
 
   private static final Op BMM =
@@ -57,6 +59,7 @@ public final class MatMul {
                     new long[] {in[0].size(0), in[0].size(1), in[1].size(2)}, in[0].dtype());
               },
               (in, out, a) -> MatMulKernels.matmul(in[0], in[1], out[0], 1, 0))
+          .cuda((in, out, a) -> CudaMatMul.matmul(in[0], in[1], out[0], 1, 0))
           .gradient(Op.Saves.INPUTS, Grads.of((ctx, g) -> products(ctx, g)));
 
   private static @Nullable Tensor[] products(Backward.Context ctx, Tensor g) {
@@ -75,13 +78,24 @@ public final class MatMul {
       Op.function(
               "matmul",
               (in, a) -> TensorSpec.one(matmulShape(in), in[0].dtype()),
-              (in, out, a) -> {
-                StridedTensor x = in[0].ndim() == 1 ? row(in[0]) : in[0];
-                StridedTensor y = in[1].ndim() == 1 ? column(in[1]) : in[1];
-                MatMulKernels.matmul(
-                    x, y, full(out[0], in[0].ndim() == 1, in[1].ndim() == 1), 1, 0);
-              })
+              (in, out, a) ->
+                  MatMulKernels.matmul(left(in[0]), right(in[1]), matrices(in, out[0]), 1, 0))
+          .cuda(
+              (in, out, a) ->
+                  CudaMatMul.matmul(left(in[0]), right(in[1]), matrices(in, out[0]), 1, 0))
           .gradient(Op.Saves.INPUTS, Grads.of((ctx, g) -> matmulGradient(ctx, g)));
+
+  private static StridedTensor left(StridedTensor x) {
+    return x.ndim() == 1 ? row(x) : x;
+  }
+
+  private static StridedTensor right(StridedTensor y) {
+    return y.ndim() == 1 ? column(y) : y;
+  }
+
+  private static StridedTensor matrices(StridedTensor[] in, StridedTensor out) {
+    return full(out, in[0].ndim() == 1, in[1].ndim() == 1);
+  }
 
   private static StridedTensor row(StridedTensor v) {
     return v.withLayout(
@@ -187,6 +201,7 @@ public final class MatMul {
                 return TensorSpec.one(new long[] {s[s.length - 1], t[t.length - 1]}, in[0].dtype());
               },
               (in, out, a) -> MatMulKernels.contractLeading(in[0], in[1], out[0]))
+          .cuda((in, out, a) -> CudaMatMul.contractLeading(in[0], in[1], out[0]))
           .gradient(
               Op.Saves.INPUTS,
               Grads.of(
@@ -221,6 +236,9 @@ public final class MatMul {
                 return TensorSpec.one(shape, in[0].dtype());
               },
               (in, out, a) -> linearKernel(in, out[0]))
+          .cuda(
+              (in, out, a) ->
+                  CudaMatMul.linear(in, left(in[0]), full(out[0], in[0].ndim() == 1, false)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.of(
@@ -241,7 +259,7 @@ public final class MatMul {
                   }));
 
   private static void linearKernel(StridedTensor[] in, StridedTensor out) {
-    StridedTensor x = in[0].ndim() == 1 ? row(in[0]) : in[0];
+    StridedTensor x = left(in[0]);
     StridedTensor w = in[1];
     StridedTensor wt =
         w.withLayout(
@@ -269,6 +287,7 @@ public final class MatMul {
                     addShape("addmm", in[0], in[1].size(0), in[2].size(1)), in[0].dtype());
               },
               (in, out, a) -> addKernel(in, out[0], a))
+          .cuda((in, out, a) -> addOnGpu(in, out[0], a))
           .gradient(Op.Saves.INPUTS, Grads.of((ctx, g) -> addGradient(ctx, g)));
 
   private static final Op BADDBMM =
@@ -286,6 +305,7 @@ public final class MatMul {
                     in[0].dtype());
               },
               (in, out, a) -> addKernel(in, out[0], a))
+          .cuda((in, out, a) -> addOnGpu(in, out[0], a))
           .gradient(Op.Saves.INPUTS, Grads.of((ctx, g) -> addGradient(ctx, g)));
 
   private static long[] addShape(String op, Tensor input, long... product) {
@@ -314,6 +334,15 @@ public final class MatMul {
       dev.weft.tensor.cpu.CopyKernels.copy(in[0], out);
     }
     MatMulKernels.matmul(in[1], in[2], out, alpha, beta);
+  }
+
+  private static void addOnGpu(StridedTensor[] in, StridedTensor out, Attrs a) {
+    double beta = a.isNull(0) ? 1 : a.doubleAt(0);
+    double alpha = a.isNull(1) ? 1 : a.doubleAt(1);
+    if (beta != 0) {
+      CudaMatMul.broadcast(in[0], out);
+    }
+    CudaMatMul.matmul(in[1], in[2], out, alpha, beta);
   }
 
   private static @Nullable Tensor[] addGradient(Backward.Context ctx, Tensor g) {
@@ -345,6 +374,9 @@ public final class MatMul {
               },
               (in, out, a) ->
                   MatMulKernels.matmul(row(in[0]), column(in[1]), full(out[0], true, true), 1, 0))
+          .cuda(
+              (in, out, a) ->
+                  CudaMatMul.matmul(row(in[0]), column(in[1]), full(out[0], true, true), 1, 0))
           .gradient(
               Op.Saves.INPUTS,
               Grads.of(

@@ -1,9 +1,11 @@
 package dev.weft.tensor.op;
 
+import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.NormKernels;
+import dev.weft.tensor.cuda.CudaNorms;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -62,6 +64,10 @@ public final class Norms {
               (in, a) -> TensorSpec.one(in[1].shape(), in[1].dtype()),
               (in, out, a) ->
                   NormKernels.rmsBackward(in[0], in[1], at(in, 2), out[0], size(a), eps(in[1], a)))
+          .cuda(
+              (in, out, a) ->
+                  CudaNorms.backward(
+                      false, in[0], in[1], at(in, 2), out[0], size(a), eps(in[1], a)))
           .notDifferentiable();
 
   private static final Op RMS_NORM_WEIGHT_BACKWARD =
@@ -70,6 +76,9 @@ public final class Norms {
               (in, a) -> TensorSpec.one(a.longsAt(0), in[1].dtype()),
               (in, out, a) ->
                   NormKernels.rmsWeightBackward(in[0], in[1], out[0], size(a), eps(in[1], a)))
+          .cuda(
+              (in, out, a) ->
+                  CudaNorms.weightBackward(false, in[0], in[1], out[0], size(a), eps(in[1], a)))
           .notDifferentiable();
 
   private static final Op RMS_NORM =
@@ -77,9 +86,18 @@ public final class Norms {
               "rms_norm",
               (in, a) -> {
                 check("rms_norm", in, a);
-                return TensorSpec.one(in[0].shape(), in[0].dtype());
+                DType dtype = a.isNull(2) ? in[0].dtype() : a.get(2, DType.class);
+                if (!dtype.isFloatingPoint()) {
+                  throw Check.bad(
+                      "rms_norm",
+                      "dtype " + dtype + " of the result; expected a floating-point one");
+                }
+                return TensorSpec.one(in[0].shape(), dtype);
               },
               (in, out, a) -> NormKernels.rms(in[0], at(in, 1), out[0], size(a), eps(in[0], a)))
+          .cuda(
+              (in, out, a) ->
+                  CudaNorms.forward(false, in[0], at(in, 1), null, out[0], size(a), eps(in[0], a)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.of(
@@ -105,6 +123,9 @@ public final class Norms {
               (in, out, a) ->
                   NormKernels.layerBackward(
                       in[0], in[1], at(in, 2), out[0], size(a), a.doubleAt(1)))
+          .cuda(
+              (in, out, a) ->
+                  CudaNorms.backward(true, in[0], in[1], at(in, 2), out[0], size(a), a.doubleAt(1)))
           .notDifferentiable();
 
   private static final Op LAYER_NORM_WEIGHT_BACKWARD =
@@ -113,6 +134,9 @@ public final class Norms {
               (in, a) -> TensorSpec.one(a.longsAt(0), in[1].dtype()),
               (in, out, a) ->
                   NormKernels.layerWeightBackward(in[0], in[1], out[0], size(a), a.doubleAt(1)))
+          .cuda(
+              (in, out, a) ->
+                  CudaNorms.weightBackward(true, in[0], in[1], out[0], size(a), a.doubleAt(1)))
           .notDifferentiable();
 
   private static final Op LAYER_NORM =
@@ -124,6 +148,10 @@ public final class Norms {
               },
               (in, out, a) ->
                   NormKernels.layer(in[0], at(in, 1), at(in, 2), out[0], size(a), a.doubleAt(1)))
+          .cuda(
+              (in, out, a) ->
+                  CudaNorms.forward(
+                      true, in[0], at(in, 1), at(in, 2), out[0], size(a), a.doubleAt(1)))
           .gradient(
               Op.Saves.INPUTS,
               Grads.of(
@@ -155,7 +183,23 @@ public final class Norms {
    */
   public static Tensor rmsNorm(
       Tensor x, long[] normalizedShape, @Nullable Tensor weight, @Nullable Double eps) {
-    Attrs a = Attrs.of(normalizedShape, eps);
+    return rmsNorm(Attrs.of(normalizedShape, eps), x, weight);
+  }
+
+  /**
+   * The same with a result of another floating-point dtype, rounded once: what a mixed-precision
+   * model hands to its matrix products from a float32 residual stream.
+   */
+  public static Tensor rmsNorm(
+      Tensor x,
+      long[] normalizedShape,
+      @Nullable Tensor weight,
+      @Nullable Double eps,
+      DType resultDType) {
+    return rmsNorm(Attrs.of(normalizedShape, eps, resultDType), x, weight);
+  }
+
+  private static Tensor rmsNorm(Attrs a, Tensor x, @Nullable Tensor weight) {
     return weight == null
         ? Dispatcher.call(RMS_NORM, a, x)
         : Dispatcher.call(RMS_NORM, a, x, weight);

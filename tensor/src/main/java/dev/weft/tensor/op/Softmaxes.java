@@ -3,6 +3,7 @@ package dev.weft.tensor.op;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorSpec;
 import dev.weft.tensor.cpu.SoftmaxKernels;
+import dev.weft.tensor.cuda.CudaSoftmax;
 
 /** Softmax and its logarithm along a dimension (attribute 0). Any thread. */
 public final class Softmaxes {
@@ -16,6 +17,7 @@ public final class Softmaxes {
               return TensorSpec.one(in[1].shape(), in[1].dtype());
             },
             (in, out, a) -> SoftmaxKernels.backward(in[0], in[1], out[0], a.intAt(0), log))
+        .cuda((in, out, a) -> CudaSoftmax.backward(in[0], in[1], out[0], a.intAt(0), log))
         .notDifferentiable();
   }
 
@@ -30,6 +32,9 @@ public final class Softmaxes {
             (in, out, a) ->
                 SoftmaxKernels.softmax(
                     in[0], out[0], Check.dim(name, a.intAt(0), in[0].ndim()), log))
+        .cuda(
+            (in, out, a) ->
+                CudaSoftmax.forward(in[0], out[0], Check.dim(name, a.intAt(0), in[0].ndim()), log))
         .gradient(
             Op.Saves.OUTPUTS,
             Grads.unary(

@@ -267,6 +267,26 @@ class GradientTest {
     Tensor cos = Casts.to(tables[0], DType.FLOAT64);
     Tensor sin = Casts.to(tables[1], DType.FLOAT64);
     add("rope", t -> Attention.rope(t[0], cos, sin, 1), values(2, 3, 2, 4));
+    Tensor query = values(2, 3, 2, 4);
+    Tensor key = spread(-1, 1, 8, 2, 3, 2, 4);
+    Tensor value = spread(-1, 1, 9, 2, 3, 2, 4);
+    for (int d : new int[] {1, 2}) {
+      for (boolean causal : new boolean[] {false, true}) {
+        add(
+            "scaled_dot_product_attention along " + d + (causal ? " causal" : ""),
+            t -> Attention.scaledDotProduct(t[0], t[1], t[2], causal, d),
+            query,
+            key,
+            value);
+      }
+    }
+    add(
+        "scaled_dot_product_attention of more keys than queries",
+        t -> Attention.scaledDotProduct(t[0], t[1], t[2], true, 2),
+        values(1, 2, 2, 4),
+        spread(-1, 1, 8, 1, 2, 5, 4),
+        spread(-1, 1, 9, 1, 2, 5, 4));
+    add("swiglu", t -> Gated.swiglu(t[0], t[1]), values(2, 3), spread(-1, 1, 3, 2, 3));
     add(
         "attention",
         t -> Attention.scaledDotProduct(t[0], t[1], t[2], Attention.causalMask(3, 3)),

@@ -1,0 +1,674 @@
+package dev.weft.c10d.nccl;
+
+import static org.bytedeco.cuda.global.nccl.ncclCommAbort;
+import static org.bytedeco.cuda.global.nccl.ncclCommDestroy;
+import static org.bytedeco.cuda.global.nccl.ncclCommFinalize;
+import static org.bytedeco.cuda.global.nccl.ncclCommGetAsyncError;
+import static org.bytedeco.cuda.global.nccl.ncclInProgress;
+import static org.bytedeco.cuda.global.nccl.ncclSuccess;
+
+import dev.weft.c10d.Deadline;
+import dev.weft.c10d.DistributedException;
+import dev.weft.c10d.OperationTimeoutException;
+import dev.weft.tensor.cuda.Cuda;
+import dev.weft.tensor.cuda.CudaEvent;
+import dev.weft.tensor.cuda.CudaStream;
+import dev.weft.tensor.cuda.RawPointer;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import org.bytedeco.cuda.cudart.CUstream_st;
+import org.bytedeco.cuda.nccl.ncclComm;
+import org.bytedeco.javacpp.IntPointer;
+import org.bytedeco.javacpp.Pointer;
+import org.bytedeco.javacpp.PointerPointer;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * A communicator of NCCL with its stream and the works that are under way on it. Thread-safe: one
+ * thread at a time is inside NCCL with it.
+ *
+ * <p>Launches of all communicators of a device take turns ({@link DeviceState#launches}), since
+ * NCCL needs one order of them on all ranks. Making connections at a first use can wait for other
+ * ranks; the turn is passed on then, as waiting with it in hand could close a circle.
+ */
+final class NcclCommunicator {
+  private static final Logger LOG = LoggerFactory.getLogger(NcclCommunicator.class);
+  private static final AtomicLong CREATED = new AtomicLong();
+  private static final int REAP = 64;
+  private static final long SPIN_NANOS = 200_000;
+  private static final long KEEP_TURN_NANOS = 2_000_000;
+  private static final long ABORT_LIMIT_MILLIS = 5_000;
+
+  private final NcclBackend backend;
+  private final String key;
+  private final int device;
+  private final int rank;
+  private final int size;
+  private final ncclComm handle;
+  private final CudaStream stream;
+  private final long memoryBytes;
+  private final DeviceState deviceState;
+  private final CudaEvent inputsReady;
+  // Held by the one thread that may be inside NCCL with this communicator.
+  private final ReentrantLock use = new ReentrantLock();
+  private final RawPointer source = new RawPointer();
+  private final RawPointer target = new RawPointer();
+  private final IntPointer asyncState = new IntPointer(1);
+  private final ArrayDeque<NcclWork> underWay = new ArrayDeque<>();
+  private @Nullable NcclWork last;
+  private volatile @Nullable Throwable failure;
+  private boolean ended;
+  private @Nullable Thread ending;
+
+  /** What gives a communicator its operations: calls of NCCL for a stream. */
+  interface Body {
+    /** Returns NCCL's code; in progress counts as well. */
+    int run(NcclCommunicator communicator, CUstream_st stream);
+  }
+
+  /**
+   * A call that begins to make a communicator. NCCL may write the cell after the call has returned,
+   * so it is memory that stays.
+   */
+  interface Maker {
+    int make(PointerPointer<ncclComm> cell);
+  }
+
+  private NcclCommunicator(
+      NcclBackend backend,
+      String key,
+      int device,
+      int rank,
+      int size,
+      ncclComm handle,
+      long memoryBytes) {
+    this.backend = backend;
+    this.key = key;
+    this.device = device;
+    this.rank = rank;
+    this.size = size;
+    this.handle = handle;
+    this.memoryBytes = memoryBytes;
+    this.deviceState = DeviceState.of(device);
+    this.stream = CudaStream.fromPool(device, backend.options().highPriorityStream());
+    this.inputsReady = new CudaEvent(device, false);
+  }
+
+  /**
+   * Makes a communicator and waits until it is ready.
+   *
+   * @param call the call that makes it, for messages
+   * @param parent the communicator it is made from, whose state tells how far it is; null for none
+   * @return null where this rank is in no part of the parent
+   * @throws OperationTimeoutException if it is not ready in time
+   * @throws NcclException if NCCL says so
+   */
+  static @Nullable NcclCommunicator make(
+      NcclBackend backend,
+      String key,
+      int device,
+      int rank,
+      int size,
+      String call,
+      Deadline deadline,
+      @Nullable ncclComm parent,
+      Maker maker) {
+    Cuda.bind(device);
+    long free = Cuda.memoryInfo(device)[0];
+    PointerPointer<ncclComm> cell = new PointerPointer<>(1);
+    cell.put(0, (Pointer) null);
+    ncclComm handle = new ncclComm();
+    try (IntPointer state = new IntPointer(1)) {
+      int code = maker.make(cell);
+      while (code == ncclInProgress) {
+        Throwable stopped = backend.failure();
+        if (stopped != null || deadline.hasPassed()) {
+          abandon(device, cell.get(ncclComm.class));
+          throw stopped != null
+              ? backend.unusable(call, stopped)
+              : new OperationTimeoutException(
+                  call
+                      + " for "
+                      + (key.contains(":") ? "the pair " + key + " of " : "")
+                      + "group "
+                      + backend.describeGroup()
+                      + " on rank "
+                      + backend.globalRank(backend.rank())
+                      + " timed out after "
+                      + deadline.timeout().toMillis()
+                      + " ms: not all of its "
+                      + size
+                      + " ranks came");
+        }
+        LockSupport.parkNanos(200_000);
+        ncclComm known = parent == null ? cell.get(ncclComm.class) : parent;
+        code = state(known, state);
+      }
+      ncclComm child = cell.get(ncclComm.class);
+      if (code == ncclSuccess && parent != null && child != null && !child.isNull()) {
+        // The parent is done with it; now the child itself.
+        code = awaitReady(child, state, deadline);
+      }
+      if (code != ncclSuccess) {
+        NcclException failed = NcclLibrary.failure(call, code, child == null ? parent : child);
+        abandon(device, child);
+        throw failed;
+      }
+      if (child == null || child.isNull()) {
+        cell.close();
+        return null;
+      }
+      handle = child;
+    }
+    long used = Math.max(0, free - Cuda.memoryInfo(device)[0]);
+    NcclCommunicator made = new NcclCommunicator(backend, key, device, rank, size, handle, used);
+    CREATED.incrementAndGet();
+    NcclMonitor.add(made);
+    if (LOG.isDebugEnabled()) {
+      LOG.debug("made {}", made);
+    }
+    return made;
+  }
+
+  private static int state(ncclComm of, IntPointer state) {
+    int code = ncclCommGetAsyncError(of, state);
+    return code == ncclSuccess ? state.get() : code;
+  }
+
+  private static int awaitReady(ncclComm of, IntPointer state, Deadline deadline) {
+    int code = state(of, state);
+    while (code == ncclInProgress && !deadline.hasPassed()) {
+      LockSupport.parkNanos(200_000);
+      code = state(of, state);
+    }
+    return code;
+  }
+
+  private static void abandon(int device, @Nullable ncclComm handle) {
+    if (handle != null && !handle.isNull()) {
+      Thread unused =
+          daemon(
+              "weft-nccl-abandon",
+              () -> {
+                Cuda.bind(device);
+                int ignored = ncclCommAbort(handle);
+              });
+    }
+  }
+
+  private static Thread daemon(String name, Runnable body) {
+    Thread thread = new Thread(body, name);
+    thread.setDaemon(true);
+    thread.start();
+    return thread;
+  }
+
+  static long created() {
+    return CREATED.get();
+  }
+
+  // ---- what it is ----
+
+  int device() {
+    return device;
+  }
+
+  ncclComm handle() {
+    return handle;
+  }
+
+  CudaStream stream() {
+    return stream;
+  }
+
+  DeviceState deviceState() {
+    return deviceState;
+  }
+
+  Nccl.Communicator describe() {
+    return new Nccl.Communicator(
+        backend.groupName(), key, device, rank, size, stream.isHighPriority(), memoryBytes);
+  }
+
+  // ---- launching ----
+
+  /**
+   * Launches an operation: on the current stream, or on the communicator's own behind what the
+   * current stream has been given, or behind an event.
+   *
+   * @param after what it waits for instead of the current stream; null for that
+   */
+  void launch(
+      NcclWork work,
+      boolean async,
+      @Nullable CudaEvent after,
+      @Nullable Staging staging,
+      Body body) {
+    use.lock();
+    try {
+      Throwable f = failure;
+      if (f != null) {
+        throw backend.unusable(work.opName(), f);
+      }
+      Cuda.bind(device);
+      CudaStream current = CudaStream.current(device);
+      CudaStream on = async ? stream : current;
+      deviceState.launches.lock();
+      try {
+        if (async) {
+          on.waitFor(after != null ? after : inputsReady.record(current));
+        }
+        NcclWork before = last;
+        if (before != null && before.stream() != on && !before.hasEnded()) {
+          before.followedOn(on);
+        }
+        settle(work.opName(), body.run(this, on.handle()));
+        if (staging != null) {
+          staging.finish(on);
+        }
+        work.launched(this, on, deviceState.takeEvent().record(on));
+        last = work;
+      } finally {
+        deviceState.launches.unlock();
+      }
+      add(work);
+    } catch (RuntimeException | Error e) {
+      work.fail(e);
+      add(work); // its memory is let go of with the communicator
+      throw e;
+    } finally {
+      use.unlock();
+    }
+  }
+
+  /** Marks several works as launched by one body, which they all end with. */
+  void launchAll(
+      List<NcclWork> works,
+      boolean async,
+      @Nullable CudaEvent after,
+      @Nullable Staging staging,
+      Body body) {
+    NcclWork first = works.get(0);
+    try {
+      launch(first, async, after, staging, body);
+    } catch (RuntimeException | Error e) {
+      for (NcclWork w : works.subList(1, works.size())) {
+        w.fail(e);
+        add(w);
+      }
+      throw e;
+    }
+    use.lock();
+    try {
+      CudaStream on = first.stream();
+      for (NcclWork w : works.subList(1, works.size())) {
+        if (on != null) {
+          w.launched(this, on, deviceState.takeEvent().record(on));
+          add(w);
+        }
+      }
+    } finally {
+      use.unlock();
+    }
+  }
+
+  private void add(NcclWork work) {
+    boolean many;
+    synchronized (underWay) {
+      underWay.addLast(work);
+      many = underWay.size() % REAP == 0;
+    }
+    if (many) {
+      reapSome();
+    }
+  }
+
+  /**
+   * Ends works from the front in one look: those of one stream end in order, so the last of some
+   * tells for all of them.
+   */
+  private void reapSome() {
+    List<NcclWork> front = new ArrayList<>(REAP);
+    synchronized (underWay) {
+      Iterator<NcclWork> each = underWay.iterator();
+      @Nullable CudaStream of = null;
+      while (front.size() < REAP && each.hasNext()) {
+        NcclWork w = each.next();
+        CudaStream s = w.stream();
+        if (of == null) {
+          of = s;
+        }
+        if (s != of) {
+          break;
+        }
+        front.add(w);
+      }
+    }
+    if (!front.isEmpty() && front.get(front.size() - 1).poll()) {
+      for (NcclWork w : front) {
+        w.finish();
+      }
+      dropEnded();
+    }
+  }
+
+  private void dropEnded() {
+    synchronized (underWay) {
+      NcclWork w;
+      while ((w = underWay.peekFirst()) != null && w.hasEnded()) {
+        NcclWork unused = underWay.removeFirst();
+      }
+    }
+  }
+
+  /**
+   * Waits until NCCL has launched what a call began; the device's turn is held at first. For bodies
+   * of several calls, too.
+   */
+  void settle(String what, int code) {
+    if (code == ncclSuccess) {
+      return;
+    }
+    long begin = System.nanoTime();
+    int now = code;
+    while (now == ncclInProgress) {
+      Throwable f = failure;
+      if (f != null) {
+        throw backend.unusable(what, f);
+      }
+      long elapsed = System.nanoTime() - begin;
+      if (elapsed < SPIN_NANOS) {
+        Thread.onSpinWait();
+      } else if (elapsed < KEEP_TURN_NANOS) {
+        LockSupport.parkNanos(this, 20_000);
+      } else if (elapsed > backend.timeout().toNanos()) {
+        OperationTimeoutException late =
+            new OperationTimeoutException(
+                what
+                    + " in group "
+                    + backend.describeGroup()
+                    + " on rank "
+                    + backend.globalRank(backend.rank())
+                    + " timed out after "
+                    + backend.timeout().toMillis()
+                    + " ms while it connected to the other ranks");
+        backend.failed(late);
+        throw late;
+      } else {
+        deviceState.launches.unlock();
+        try {
+          LockSupport.parkNanos(this, 500_000);
+        } finally {
+          deviceState.launches.lock();
+        }
+      }
+      now = state(handle, asyncState);
+    }
+    if (now != ncclSuccess) {
+      RuntimeException failed = backend.blame(what, NcclLibrary.failure(what, now, handle));
+      backend.failed(failed);
+      throw failed;
+    }
+  }
+
+  /** Held by who calls NCCL with the handle. */
+  ReentrantLock use() {
+    return use;
+  }
+
+  /** A pointer to an address, for a call of the thread that holds {@link #use}. */
+  RawPointer source(long address) {
+    return source.at(address);
+  }
+
+  /** Another one. */
+  RawPointer target(long address) {
+    return target.at(address);
+  }
+
+  // ---- looking after it ----
+
+  /** Ends works that are done, asks for errors; true while something is under way. */
+  boolean look() {
+    List<NcclWork> all;
+    synchronized (underWay) {
+      all = new ArrayList<>(underWay);
+    }
+    long now = System.nanoTime();
+    for (NcclWork w : all) {
+      if (!w.poll()) {
+        if (w.isOverdue(now)) {
+          backend.overdue(w);
+        }
+        break;
+      }
+    }
+    dropEnded();
+    if (failure == null && use.tryLock()) {
+      try {
+        if (!ended && failure == null) {
+          askForError();
+        }
+      } finally {
+        use.unlock();
+      }
+    }
+    synchronized (underWay) {
+      return !underWay.isEmpty();
+    }
+  }
+
+  private void askForError() {
+    int state = state(handle, asyncState);
+    if (state != ncclSuccess && state != ncclInProgress) {
+      backend.asyncError(
+          NcclLibrary.failure(
+              "a collective of group "
+                  + backend.describeGroup()
+                  + " on rank "
+                  + backend.globalRank(backend.rank()),
+              state,
+              handle));
+    }
+  }
+
+  /** The monitor cannot look after it. */
+  void broken(RuntimeException cause) {
+    NcclMonitor.remove(this);
+    failAll(cause);
+  }
+
+  // ---- the end ----
+
+  private void failAll(Throwable cause) {
+    List<NcclWork> all;
+    synchronized (underWay) {
+      all = new ArrayList<>(underWay);
+    }
+    for (NcclWork w : all) {
+      if (!w.hasEnded()) {
+        w.fail(cause);
+      }
+    }
+  }
+
+  /** Works under way fail now; the device lets go of them without a call of NCCL. */
+  void markFailed(Throwable cause) {
+    if (failure == null) {
+      failure = cause;
+    }
+    failAll(cause);
+  }
+
+  /**
+   * Ends what is under way, and everything to come, with this failure. Returns at once; a thread of
+   * its own makes NCCL let go, once no other one is inside it.
+   */
+  void abort(Throwable cause) {
+    markFailed(cause);
+    synchronized (this) {
+      if (ended || ending != null) {
+        return;
+      }
+      ending = daemon("weft-nccl-abort", this::abortNow);
+    }
+  }
+
+  private void abortNow() {
+    boolean mine = false;
+    try {
+      mine = use.tryLock(2, TimeUnit.SECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    // Without the lock another thread is stuck inside NCCL, and only an abort gets it out.
+    try {
+      Cuda.bind(device);
+      int code = ncclCommAbort(handle);
+      if (code != ncclSuccess && code != ncclInProgress) {
+        LOG.warn("ncclCommAbort of {} returned {}", this, code);
+      }
+      gone();
+    } finally {
+      if (mine) {
+        use.unlock();
+      }
+    }
+  }
+
+  /** NCCL and the device are done with it. */
+  private void gone() {
+    synchronized (this) {
+      ended = true;
+    }
+    NcclMonitor.remove(this);
+    List<NcclWork> all;
+    synchronized (underWay) {
+      all = new ArrayList<>(underWay);
+      underWay.clear();
+    }
+    for (NcclWork w : all) {
+      if (w.hasEnded()) {
+        w.letGo();
+      }
+    }
+  }
+
+  /**
+   * Lets it go, in at most so much time: waits for what is under way, then destroys it; aborts what
+   * does not end. May be repeated.
+   */
+  void close(Duration timeout) {
+    Deadline deadline = Deadline.after(timeout);
+    Thread thread = beginClose(deadline);
+    if (thread == null) {
+      return;
+    }
+    try {
+      thread.join(deadline.remainingMillis() + ABORT_LIMIT_MILLIS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    if (thread.isAlive()) {
+      LOG.warn("{} could not be destroyed in time; it is left as it is", this);
+    }
+  }
+
+  /** Begins to let it go, on a thread of its own; null where that has been done. */
+  @Nullable Thread beginClose(Deadline deadline) {
+    synchronized (this) {
+      if (ended) {
+        return null;
+      }
+      if (ending == null) {
+        ending = daemon("weft-nccl-close", () -> closeNow(deadline));
+      }
+      return ending;
+    }
+  }
+
+  private void closeNow(Deadline deadline) {
+    Cuda.bind(device);
+    boolean idle = failure == null && awaitIdle(deadline);
+    use.lock();
+    try {
+      DistributedException closed =
+          new DistributedException("group " + backend.describeGroup() + " has been destroyed");
+      if (failure == null) {
+        failure = closed;
+      }
+      if (idle && finalized(deadline)) {
+        int code = ncclCommDestroy(handle);
+        if (code != ncclSuccess && code != ncclInProgress) {
+          LOG.warn("ncclCommDestroy of {} returned {}", this, code);
+        }
+      } else {
+        failAll(closed);
+        int code = ncclCommAbort(handle);
+        if (code != ncclSuccess && code != ncclInProgress) {
+          LOG.warn("ncclCommAbort of {} returned {}", this, code);
+        }
+      }
+      gone();
+      inputsReady.close();
+    } finally {
+      use.unlock();
+    }
+  }
+
+  private boolean awaitIdle(Deadline deadline) {
+    while (true) {
+      List<NcclWork> all;
+      synchronized (underWay) {
+        all = new ArrayList<>(underWay);
+      }
+      boolean busy = false;
+      for (NcclWork w : all) {
+        busy |= !w.poll();
+      }
+      dropEnded();
+      if (!busy) {
+        return true;
+      }
+      if (deadline.hasPassed() || failure != null) {
+        return false;
+      }
+      LockSupport.parkNanos(this, 200_000);
+    }
+  }
+
+  private boolean finalized(Deadline deadline) {
+    int code = ncclCommFinalize(handle);
+    while (code == ncclInProgress && !deadline.hasPassed()) {
+      LockSupport.parkNanos(this, 100_000);
+      code = state(handle, asyncState);
+    }
+    return code == ncclSuccess;
+  }
+
+  @Override
+  public String toString() {
+    return "NCCL communicator "
+        + key
+        + " of group "
+        + backend.groupName()
+        + " (rank "
+        + rank
+        + " of "
+        + size
+        + ", cuda:"
+        + device
+        + ", "
+        + (memoryBytes >> 20)
+        + " MiB)";
+  }
+}

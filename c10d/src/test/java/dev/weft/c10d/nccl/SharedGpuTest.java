@@ -1,0 +1,127 @@
+package dev.weft.c10d.nccl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.DisplayName;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Ranks that are processes and share one GPU; {@link RankPrograms} has what they do. */
+@NcclTest
+@Timeout(240)
+class SharedGpuTest {
+  @ParameterizedTest(name = "{1} on {0} ranks")
+  @CsvSource({
+    "2,collectives",
+    "4,collectives",
+    "2,only-collectives",
+    "2,bound-collectives",
+    "2,messages",
+    "4,messages",
+    "2,objects",
+    "2,only-objects",
+    "4,bound-split",
+    "3,bound-shrink"
+  })
+  void allRanksGetWhatTheyShould(int size, String program) throws Exception {
+    List<String> unused = SharedGpu.run(size, program);
+  }
+
+  @Test
+  @DisplayName("P33: a batch of hundreds of messages for each peer is launched in matching groups")
+  void largeBatches() throws Exception {
+    List<String> unused = SharedGpu.run(3, "large-batch");
+  }
+
+  /** The second document's cache experiment: 36 operations, 12 communicators. */
+  @Test
+  void aCommunicatorForEachGroupAndRank() throws Exception {
+    List<String> said = SharedGpu.run(4, "cache");
+    long operations =
+        said.stream().flatMap(String::lines).filter(l -> l.equals("operation")).count();
+    long communicators =
+        said.stream()
+            .flatMap(String::lines)
+            .filter(l -> l.startsWith("communicators "))
+            .mapToLong(l -> Long.parseLong(l.substring("communicators ".length())))
+            .sum();
+    assertThat(operations).isEqualTo(36);
+    assertThat(communicators).isEqualTo(12);
+  }
+
+  @Test
+  @DisplayName("P49: groups are destroyed in any order, on each rank in its own")
+  void destroyInAnyOrder() throws Exception {
+    List<String> unused = SharedGpu.run(2, "destroy-any-order");
+  }
+
+  @Test
+  @DisplayName("P41: two threads use a communicator each")
+  void twoThreads() throws Exception {
+    List<String> unused = SharedGpu.run(2, "two-threads");
+  }
+
+  @Test
+  void anAbortFreesARankThatWaits() throws Exception {
+    assertThat(SharedGpu.run(2, "abort").get(0)).contains("freed");
+  }
+
+  @Test
+  void aRankThatDoesNotComeIsNoticedThoughNobodyWaits() throws Exception {
+    try (SharedGpu world = SharedGpu.start(2, "brief-missing", Map.of())) {
+      assertThat(world.ranks.get(0).end(90)).contains("noticed: all_reduce (seq 2) on rank 0");
+    }
+  }
+
+  @Test
+  @DisplayName("P34: posting a send never blocks, and awaiting it ends by name")
+  void aSendThatNobodyReceives() throws Exception {
+    try (SharedGpu world = SharedGpu.start(2, "brief-lonely-send", Map.of())) {
+      assertThat(world.ranks.get(0).end(90)).contains("named");
+    }
+  }
+
+  @Test
+  void aKilledRankEndsTheOthersWithinSeconds() throws Exception {
+    try (SharedGpu world = SharedGpu.start(3, "forever", Map.of())) {
+      for (SharedGpu.Rank r : world.ranks) {
+        r.awaitLine("running");
+      }
+      world.ranks.get(1).process.destroyForcibly();
+      for (int r : new int[] {0, 2}) {
+        assertThat(world.ranks.get(r).end(30))
+            .contains("failed: PeerFailedException")
+            .contains("rank 1 failed");
+        assertThat(world.ranks.get(r).process.exitValue()).isEqualTo(3);
+      }
+    }
+  }
+
+  @Test
+  @DisplayName("P49: no close at all, then exit: nobody hangs")
+  void exitWithoutClosing() throws Exception {
+    try (SharedGpu world = SharedGpu.start(2, "no-close", Map.of())) {
+      for (SharedGpu.Rank r : world.ranks) {
+        assertThat(r.end(60)).contains("ending without closing");
+        assertThat(r.process.exitValue()).isZero();
+      }
+    }
+  }
+
+  @Test
+  @DisplayName("P40: two ranks on one GPU are explained")
+  void twoRanksOnOneGpuAreExplained() throws Exception {
+    try (SharedGpu world = SharedGpu.start(2, "collectives", Map.of("NCCL_HOSTID", "the same"))) {
+      for (SharedGpu.Rank r : world.ranks) {
+        String said = r.end(120);
+        assertThat(r.process.exitValue()).as(said).isNotZero();
+      }
+      String all = world.ranks.get(0).end(1) + world.ranks.get(1).end(1);
+      assertThat(all).contains("one rank a GPU").contains("NCCL_MULTI_RANK_GPU_ENABLE");
+    }
+  }
+}
