@@ -65,6 +65,23 @@ public final class TrainGptBenchmark {
     }
   }
 
+  /**
+   * Arguments: the device, the batch, and precisions; {@code tiny} for the batch is a dry run.
+   *
+   * @param args such as {@code cuda 8 bf16 fp32}
+   */
+  public static void main(String[] args) {
+    Options options =
+        args[1].equals("tiny")
+            ? Options.tiny(args[0])
+            : Options.standard(args[0], Integer.parseInt(args[1]));
+    for (int i = 2; i < args.length; i++) {
+      double[] losses =
+          new TrainGptBenchmark(new Rows(System.out), options).run(Precision.valueOf(args[i]));
+      System.out.println("losses " + Arrays.toString(losses));
+    }
+  }
+
   /** A benchmark that prints to {@code rows}. */
   public TrainGptBenchmark(Rows rows, Options options) {
     this.rows = rows;

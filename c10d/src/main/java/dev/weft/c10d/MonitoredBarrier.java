@@ -118,6 +118,8 @@ final class MonitoredBarrier {
       try {
         store.waitFor(List.of(name), left.compareTo(SLICE) < 0 ? left : SLICE);
         return true;
+      } catch (StoreSilentException e) {
+        throw e; // nobody is known to be missing
       } catch (StoreTimeoutException e) {
         checkMembers(e);
         if (limit.hasPassed()) {

@@ -25,6 +25,10 @@ class FakeWorldTest {
           done = Distributed.allGatherIntoTensor(all, t, null, CollectiveOptions.ASYNC);
           assertThat(done.isCompleted()).isTrue();
           assertThat(Values.get(all, 8191)).isEqualTo(2);
+          // The result may have another shape than the parts one after the other.
+          StridedTensor flat = Tensors.empty(DType.FLOAT32, 8192);
+          done = Distributed.allGatherIntoTensor(flat, Tensor.of(new float[] {3, 4}, 1, 2));
+          assertThat(Values.get(flat, 8191)).isEqualTo(4);
           ProcessGroup pair = Distributed.newGroup(7, 1000);
           assertThat(pair.rank()).isEqualTo(1);
           StridedTensor part = Tensors.empty(DType.FLOAT32, 1);

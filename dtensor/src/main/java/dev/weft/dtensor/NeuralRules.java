@@ -104,10 +104,9 @@ final class NeuralRules {
     int sequence = Shapes.dim(call.attrs().intAt(0), n);
     List<Sharding.Row> rows = new ArrayList<>();
     for (int d = 0; d < n - 1; d++) {
-      if (d != sequence) {
-        rows.add(
-            Sharding.Row.of(new Shard(d), new Shard(d), Replicate.INSTANCE, Replicate.INSTANCE));
-      }
+      // Positions take their rows of the tables.
+      Placement tables = d == sequence ? new Shard(0) : Replicate.INSTANCE;
+      rows.add(Sharding.Row.of(new Shard(d), new Shard(d), tables, tables));
     }
     addLinearFirst(call, rows);
     return rows;

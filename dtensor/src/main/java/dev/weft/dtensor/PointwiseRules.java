@@ -72,7 +72,6 @@ final class PointwiseRules {
     "addcdiv_",
     "relu_",
     "masked_fill_",
-    "adamw_",
     // Linear in the gradient, but what comes next is a product, which would need it whole twice.
     "relu_backward",
     "leaky_relu_backward",
@@ -94,6 +93,7 @@ final class PointwiseRules {
   private PointwiseRules() {}
 
   static void addTo(Map<String, Sharding.Rule> rules) {
+    rules.put("adamw_", new UpdateRule());
     for (String op : NONLINEAR) {
       rules.put(op, PointwiseRules::cuts);
     }

@@ -25,6 +25,7 @@ import dev.weft.tensor.op.Softmaxes;
 import dev.weft.tensor.op.Splits;
 import dev.weft.tensor.op.Statistics;
 import dev.weft.tensor.op.Unary;
+import dev.weft.tensor.op.Updates;
 import dev.weft.tensor.op.Views;
 import java.util.ArrayList;
 import java.util.List;
@@ -182,6 +183,22 @@ final class OperatorSamples {
     writing(s, "lerp_scalar_", t -> InPlace.lerp(t.get(0), t.get(1), 0.3), X, Y);
     writing(s, "addcmul_", t -> InPlace.addcmul(t.get(0), t.get(1), t.get(2), 2), X, X, Y);
     writing(s, "addcdiv_", t -> InPlace.addcdiv(t.get(0), t.get(1), t.get(2), 2), X, X, Y);
+    writing(s, "uniform_", t -> Random.uniform(t.get(0), -1, 2, new Generator(3)), X);
+    writing(s, "normal_", t -> Random.normal(t.get(0), 1, 2, new Generator(3)), X);
+    writing(s, "random_", t -> Random.integers(t.get(0), 0, 9, new Generator(3)), X);
+    writing(
+        s,
+        "adamw_",
+        t -> {
+          Tensor unused =
+              Updates.adamw(
+                  t.get(0), t.get(1), t.get(2), t.get(3), 0.1, 0.9, 0.99, 1e-8, 0.01, 3);
+          return List.of(t.get(0), t.get(2), t.get(3));
+        },
+        X,
+        X,
+        X,
+        Y);
     writing(s, "masked_fill_", t -> InPlace.maskedFill(t.get(0), t.get(1), 2), X, MASK);
   }
 

@@ -6,6 +6,7 @@ import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Interceptor;
 import java.util.IdentityHashMap;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Mixed precision: while one is open on a thread, matrix products compute in float16 or bfloat16
@@ -50,6 +51,9 @@ public final class Autocast implements AutoCloseable {
           "norm",
           "logsumexp");
 
+  private static final ThreadLocal<@Nullable Autocast> CURRENT = new ThreadLocal<>();
+
+  private final @Nullable Autocast before = CURRENT.get();
   private final DType low;
   private final Dispatcher.Installed installed;
   private final IdentityHashMap<Tensor, Tensor> parameters = new IdentityHashMap<>();
@@ -57,6 +61,16 @@ public final class Autocast implements AutoCloseable {
   private Autocast(DType low) {
     this.low = low;
     this.installed = Dispatcher.install(this::intercept);
+    CURRENT.set(this);
+  }
+
+  /**
+   * The lower precision of this thread's innermost scope, or null: for layers that can hand their
+   * result on in it at once.
+   */
+  public static @Nullable DType current() {
+    Autocast open = CURRENT.get();
+    return open == null ? null : open.low;
   }
 
   /**
@@ -106,5 +120,10 @@ public final class Autocast implements AutoCloseable {
   public void close() {
     installed.close();
     parameters.clear();
+    if (before == null) {
+      CURRENT.remove();
+    } else {
+      CURRENT.set(before);
+    }
   }
 }

@@ -1,9 +1,13 @@
 package dev.weft.nn;
 
+import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.op.Norms;
 
-/** x / sqrt(mean(x^2) + eps) * {@code weight} over the last dimension. */
+/**
+ * x / sqrt(mean(x^2) + eps) * {@code weight} over the last dimension; under {@link Autocast} computed
+ * in float32 and given in its lower precision, for the products that follow.
+ */
 public final class RmsNorm extends Module {
   private final double eps;
 
@@ -21,6 +25,9 @@ public final class RmsNorm extends Module {
   @Override
   protected Tensor forward(Tensor... inputs) {
     Tensor weight = parameter("weight");
-    return Norms.rmsNorm(inputs[0], weight.shape(), weight, eps);
+    DType low = Autocast.current();
+    return low == null
+        ? Norms.rmsNorm(inputs[0], weight.shape(), weight, eps)
+        : Norms.rmsNorm(inputs[0], weight.shape(), weight, eps, low);
   }
 }

@@ -5,16 +5,18 @@ import dev.weft.tensor.DType;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The headers of what goes over a connection. A frame is a type, the length of its header, the
- * length of its payload, the header, the payload and, where there is a payload, a byte that says
- * whether it is whole. Numbers are big-endian. Stateless; what comes in is checked.
+ * The headers of what goes over a connection. A frame is a prefix (a type, the length of the
+ * header, the length of the payload, and their checksum), the header, the payload, where there is a
+ * payload a byte that says whether it is whole, and the checksum of all that follows the prefix.
+ * Checksums are CRC-32C, numbers big-endian. Stateless; what comes in is checked.
  */
 final class Frame {
-  /** Type (1), header length (4), payload length (8). */
-  static final int PREFIX = 13;
+  /** Type (1), header length (4), payload length (8), checksum of these (4). */
+  static final int PREFIX = 17;
 
   static final int MAX_HEADER = 1 << 26;
 
@@ -60,7 +62,15 @@ final class Frame {
 
   static ByteBuffer start(byte type, int header, long payload) {
     ByteBuffer b = ByteBuffer.allocate(PREFIX + header);
-    return b.put(type).putInt(header).putLong(payload);
+    b.put(type).putInt(header).putLong(payload);
+    return b.putInt(checksum(b.array()));
+  }
+
+  /** The checksum of a prefix. */
+  static int checksum(byte[] prefix) {
+    CRC32C crc = new CRC32C();
+    crc.update(prefix, 0, PREFIX - 4);
+    return (int) crc.getValue();
   }
 
   private static ByteBuffer putKey(ByteBuffer b, Key key, int source) {

@@ -4,6 +4,7 @@ import dev.weft.c10d.DistributedException;
 import dev.weft.tensor.memory.HostMemory;
 import dev.weft.tensor.memory.Memory;
 import java.nio.ByteBuffer;
+import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
 /** Takes a stream of bytes apart into frames. Used by the thread that reads the connection. */
@@ -15,6 +16,8 @@ final class Incoming {
 
   private final Sink sink;
   private final ByteBuffer prefix = ByteBuffer.allocate(Frame.PREFIX);
+  private final ByteBuffer tail = ByteBuffer.allocate(5);
+  private final CRC32C checksum = new CRC32C();
   private byte type;
   private @Nullable ByteBuffer header;
   private long payloadBytes;
@@ -36,24 +39,28 @@ final class Incoming {
         }
         h = begin();
       }
-      move(from, h);
       if (h.hasRemaining()) {
-        return;
-      }
-      if (payloadBytes > 0) {
-        int n = (int) Math.min(payloadBytes - arrived, from.remaining());
-        if (n > 0) {
-          Memory.copy(base + from.position(), payloadAddress + arrived, n);
-          from.position(from.position() + n);
-          arrived += n;
-        }
-        if (arrived < payloadBytes || !from.hasRemaining()) {
+        move(from, h);
+        if (h.hasRemaining()) {
           return;
         }
-        finish(h, from.get() == 0);
-      } else {
-        finish(h, true);
+        checksum.update(h.duplicate().flip());
       }
+      int n = (int) Math.min(payloadBytes - arrived, from.remaining());
+      if (n > 0) {
+        Memory.copy(base + from.position(), payloadAddress + arrived, n);
+        checksum.update(from.slice(from.position(), n));
+        from.position(from.position() + n);
+        arrived += n;
+      }
+      if (arrived < payloadBytes) {
+        return;
+      }
+      move(from, tail);
+      if (tail.hasRemaining()) {
+        return;
+      }
+      finish(h);
     }
   }
 
@@ -62,6 +69,7 @@ final class Incoming {
     type = prefix.get();
     int length = prefix.getInt();
     payloadBytes = prefix.getLong();
+    checkSum(Frame.checksum(prefix.array()), prefix.getInt());
     prefix.clear();
     if (length < 0 || length > Frame.MAX_HEADER || payloadBytes < 0) {
       throw new DistributedException(
@@ -75,12 +83,22 @@ final class Incoming {
     }
     ByteBuffer h = ByteBuffer.allocate(length);
     header = h;
+    checksum.reset();
+    tail.clear().limit(payloadBytes > 0 ? 5 : 4);
     arrived = 0;
     payloadAddress = payloadBytes == 0 ? 0 : HostMemory.allocate(payloadBytes);
     return h;
   }
 
-  private void finish(ByteBuffer h, boolean whole) {
+  private void finish(ByteBuffer h) {
+    tail.flip();
+    boolean whole = true;
+    if (payloadBytes > 0) {
+      byte said = tail.get();
+      checksum.update(said);
+      whole = said == 0;
+    }
+    checkSum((int) checksum.getValue(), tail.getInt());
     header = null;
     Payload payload =
         type == Frame.PIECE || type == Frame.PARCEL
@@ -91,6 +109,14 @@ final class Incoming {
       sink.frame(type, h.flip(), payload);
     } else if (payload != null) {
       payload.release();
+    }
+  }
+
+  private static void checkSum(int computed, int told) {
+    if (computed != told) {
+      throw new DistributedException(
+          "what came over the connection is damaged: its checksum is %08x, and %08x was sent"
+              .formatted(computed, told));
     }
   }
 

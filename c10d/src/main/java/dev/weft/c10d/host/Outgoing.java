@@ -2,11 +2,12 @@ package dev.weft.c10d.host;
 
 import dev.weft.tensor.memory.Memory;
 import java.nio.ByteBuffer;
+import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
 /**
  * A frame on its way out. Guarded by its connection's lock. Its payload may be abandoned at any
- * time: the rest of the frame is then filler, and its last byte says so.
+ * time: the rest of the payload is then filler, and the byte behind it says so.
  */
 final class Outgoing {
   private final ByteBuffer head;
@@ -14,7 +15,8 @@ final class Outgoing {
   private long address;
   private long written;
   private boolean abandoned;
-  private boolean ended;
+  private final CRC32C checksum = new CRC32C();
+  private @Nullable ByteBuffer tail;
   private @Nullable Runnable onPayloadWritten;
 
   Outgoing(ByteBuffer head) {
@@ -25,7 +27,7 @@ final class Outgoing {
     this.head = head;
     this.address = payload.address();
     this.bytes = payload.bytes();
-    this.ended = bytes == 0;
+    checksum.update(head.slice(Frame.PREFIX, head.limit() - Frame.PREFIX));
     this.onPayloadWritten = onPayloadWritten;
   }
 
@@ -39,28 +41,42 @@ final class Outgoing {
     if (head.hasRemaining()) {
       return;
     }
-    long m = Math.min(bytes - written, into.remaining());
+    int m = (int) Math.min(bytes - written, into.remaining());
     if (m > 0) {
+      int at = into.position();
       if (!abandoned) {
-        Memory.copy(address + written, base + into.position(), m);
+        Memory.copy(address + written, base + at, m);
       }
-      into.position(into.position() + (int) m);
+      checksum.update(into.slice(at, m));
+      into.position(at + m);
       written += m;
-      if (written == bytes) {
-        payloadDone();
-      }
     }
-    if (written == bytes && !ended && into.hasRemaining()) {
-      into.put((byte) (abandoned ? 1 : 0));
-      ended = true;
-    }
-    if (bytes == 0) {
+    if (written == bytes) {
       payloadDone();
+      end(into);
     }
   }
 
+  private void end(ByteBuffer into) {
+    ByteBuffer t = tail;
+    if (t == null) {
+      t = ByteBuffer.allocate(5);
+      if (bytes > 0) {
+        byte whole = (byte) (abandoned ? 1 : 0);
+        checksum.update(whole);
+        t.put(whole);
+      }
+      t.putInt((int) checksum.getValue()).flip();
+      tail = t;
+    }
+    int n = Math.min(t.remaining(), into.remaining());
+    into.put(t.slice(t.position(), n));
+    t.position(t.position() + n);
+  }
+
   boolean isWritten() {
-    return !head.hasRemaining() && written == bytes && ended;
+    ByteBuffer t = tail;
+    return t != null && !t.hasRemaining();
   }
 
   /** Gives the payload's memory back at once. */

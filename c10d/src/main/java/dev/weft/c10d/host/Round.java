@@ -31,7 +31,7 @@ final class Round implements AutoCloseable {
   private final long sequence;
   private final String operation;
   private final Deadline deadline;
-  private final Loans loans = new Loans();
+  private final @Nullable Loans[] loans;
   private final List<Key> keys = new ArrayList<>(3);
   private volatile @Nullable Supplier<List<Integer>> missing;
 
@@ -40,6 +40,7 @@ final class Round implements AutoCloseable {
     this.sequence = sequence;
     this.operation = operation;
     this.deadline = deadline;
+    this.loans = new @Nullable Loans[group.size()];
   }
 
   HostGroup group() {
@@ -126,7 +127,12 @@ final class Round implements AutoCloseable {
       Piece piece = pieces[r];
       if (piece != null && r != group.rank()) {
         key = key == null ? key(phase) : key;
-        group.link(r).lend(key, group.rank(), piece.address(), piece.bytes(), loans);
+        Loans lent = loans[r];
+        if (lent == null) {
+          lent = new Loans();
+          loans[r] = lent;
+        }
+        group.link(r).lend(key, group.rank(), piece.address(), piece.bytes(), lent);
       }
     }
     boolean any = false;
@@ -173,7 +179,7 @@ final class Round implements AutoCloseable {
     Inbox box = group.mailbox().inbox(key);
     int all = needed;
     box.expect(all, Thread.currentThread());
-    waitUntil(() -> box.count() >= all, () -> absent(box, from));
+    waitUntil(() -> box.count() >= all, () -> absent(box, from), " did not arrive");
     Message[] bySource = new Message[from.length];
     for (Message m : box.messages()) {
       bySource[m.source()] = m;
@@ -224,10 +230,24 @@ final class Round implements AutoCloseable {
 
   /** Waits until no peer reads this rank's memory any more. */
   void awaitLoans() {
-    waitUntil(loans::allBack, List::of);
+    waitUntil(
+        () -> borrowers().isEmpty(), this::borrowers, " did not take this rank's data in time");
   }
 
-  private void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent) {
+  /** Global ranks that still read this rank's memory. */
+  private List<Integer> borrowers() {
+    List<Integer> out = null;
+    for (int r = 0; r < loans.length; r++) {
+      Loans lent = loans[r];
+      if (lent != null && !lent.allBack()) {
+        out = out == null ? new ArrayList<>() : out;
+        out.add(group.globalRank(r));
+      }
+    }
+    return out == null ? List.of() : out;
+  }
+
+  private void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent, String words) {
     if (done.getAsBoolean() || Spinning.until(done)) {
       return;
     }
@@ -252,7 +272,7 @@ final class Round implements AutoCloseable {
         }
         long nanos = deadline.remainingNanos();
         if (nanos == 0) {
-          throw timedOut(absent.get());
+          throw timedOut(absent.get(), words);
         }
         group.pause(this, nanos, turn);
         if (Thread.interrupted()) {
@@ -274,13 +294,14 @@ final class Round implements AutoCloseable {
     }
   }
 
-  private OperationTimeoutException timedOut(List<Integer> absent) {
-    String who =
-        absent.isEmpty()
-            ? "other ranks still read this rank's data"
-            : ranks(absent) + " did not" + " arrive";
+  private OperationTimeoutException timedOut(List<Integer> absent, String words) {
     return new OperationTimeoutException(
-        describe() + " timed out after " + deadline.timeout().toMillis() + " ms: " + who);
+        describe()
+            + " timed out after "
+            + deadline.timeout().toMillis()
+            + " ms: "
+            + ranks(absent)
+            + words);
   }
 
   private static String ranks(List<Integer> ranks) {
@@ -296,8 +317,10 @@ final class Round implements AutoCloseable {
     for (Key key : keys) {
       group.mailbox().close(key);
     }
-    if (!loans.allBack()) {
-      loans.revoke();
+    for (Loans lent : loans) {
+      if (lent != null && !lent.allBack()) {
+        lent.revoke();
+      }
     }
   }
 }

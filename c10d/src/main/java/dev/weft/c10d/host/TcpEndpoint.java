@@ -1,5 +1,6 @@
 package dev.weft.c10d.host;
 
+import dev.weft.c10d.DistributedException;
 import dev.weft.c10d.FailureNotice;
 import dev.weft.c10d.PeerFailedException;
 import dev.weft.c10d.RankContext;
@@ -78,12 +79,13 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
       FailureNotice n = notice.get();
       context.peerFailed(n.rank() < 0 ? peer : n.rank(), Notices.asFailure(n));
     } else {
-      context.peerFailed(
-          peer,
-          new PeerFailedException(
-              "the connection to it was lost; its process ended without leaving the world, or was"
-                  + " killed",
-              lost));
+      // An error of this package says itself what came; another one is the socket's.
+      String seen =
+          lost instanceof DistributedException
+              ? String.valueOf(lost.getMessage())
+              : "the connection to it was lost; its process ended without leaving the world, or was"
+                  + " killed, or the network between is broken";
+      context.peerFailed(peer, new PeerFailedException(seen, lost));
     }
   }
 

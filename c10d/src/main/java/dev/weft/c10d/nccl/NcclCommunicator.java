@@ -154,6 +154,12 @@ final class NcclCommunicator {
         code = state(known, state);
       }
       ncclComm child = cell.get(ncclComm.class);
+      // The parent may be ready before the child's handle is there, where one comes at all.
+      while (code == ncclSuccess && size > 0 && isNull(child) && !deadline.hasPassed()) {
+        LockSupport.parkNanos(200_000);
+        code = parent == null ? code : state(parent, state);
+        child = cell.get(ncclComm.class);
+      }
       if (code == ncclSuccess && parent != null && child != null && !child.isNull()) {
         // The parent is done with it; now the child itself.
         code = awaitReady(child, state, deadline);
@@ -163,7 +169,14 @@ final class NcclCommunicator {
         abandon(device, child);
         throw failed;
       }
-      if (child == null || child.isNull()) {
+      if (isNull(child)) {
+        if (size > 0) {
+          throw new NcclException(
+              call
+                  + " gave no communicator, and no error, on rank "
+                  + backend.globalRank(backend.rank()),
+              0);
+        }
         cell.close();
         return null;
       }
@@ -177,6 +190,10 @@ final class NcclCommunicator {
       LOG.debug("made {}", made);
     }
     return made;
+  }
+
+  private static boolean isNull(@Nullable ncclComm comm) {
+    return comm == null || comm.isNull();
   }
 
   private static int state(ncclComm of, IntPointer state) {

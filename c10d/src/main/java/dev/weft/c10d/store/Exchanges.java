@@ -15,7 +15,7 @@ import java.util.Optional;
  */
 final class Exchanges {
   /** How long an answer may take that comes at once, where a deadline leaves less. */
-  static final Duration ANSWER_TIME = Duration.ofSeconds(5);
+  static final Duration ANSWER_TIME = Duration.ofSeconds(3);
 
   private static final int MISSING_LOOKED_UP = 32;
 

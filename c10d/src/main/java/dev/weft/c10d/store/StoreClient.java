@@ -2,6 +2,7 @@ package dev.weft.c10d.store;
 
 import dev.weft.c10d.Deadline;
 import dev.weft.c10d.StoreException;
+import dev.weft.c10d.StoreSilentException;
 import dev.weft.c10d.StoreTimeoutException;
 import java.io.EOFException;
 import java.io.IOException;
@@ -146,7 +147,7 @@ final class StoreClient {
       good = true; // what was awaited did not come; the connection is in step
       throw e;
     } catch (SocketTimeoutException e) {
-      throw new StoreTimeoutException(
+      throw new StoreSilentException(
           "%s: the store server at %s gave no answer within %s"
               .formatted(what, endpoint(), deadline),
           e);

@@ -18,6 +18,7 @@ import dev.weft.tensor.DType;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
+import dev.weft.tensor.cuda.CudaStream;
 import dev.weft.tensor.cuda.Cuda;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -433,10 +434,15 @@ final class RankPrograms {
           new Thread(
               dev.weft.c10d.RankContext.wrap(
                   () -> {
-                    for (int i = 0; i < 50; i++) {
-                      Tensor x = gpu(i);
-                      each.allReduce(x, ReduceOp.SUM, CollectiveOptions.ASYNC).await();
-                      same("round " + i, x, (double) i * g.size());
+                    // Streams of their own: on one, each rank would set another order.
+                    try (CudaStream stream = CudaStream.create(0, false);
+                        CudaStream.InUse use = stream.use()) {
+                      for (int i = 0; i < 50; i++) {
+                        Tensor x = gpu(i);
+                        each.allReduce(x, ReduceOp.SUM, CollectiveOptions.ASYNC).await();
+                        same("round " + i, x, (double) i * g.size());
+                      }
+                      stream.synchronize();
                     }
                   }));
       t.setUncaughtExceptionHandler(

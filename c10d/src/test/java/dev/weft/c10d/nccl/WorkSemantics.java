@@ -33,8 +33,8 @@ import org.jspecify.annotations.Nullable;
  * of the GPU of about 50 ms and an all-reduce of 16 MiB. Prints the rows of {@code
  * gpu_work_semantics.py} as JSON lines, and a table.
  *
- * <p>Arguments: {@code --ranks N} (processes that share the GPU; 1), {@code --sleepNanos N} of the
- * sleep (90 million).
+ * <p>Arguments: {@code --ranks N} (processes that share the GPU; 1), {@code --millis N} of the
+ * sleep (50).
  */
 public final class WorkSemantics {
   private static final ObjectMapper JSON = new ObjectMapper();

@@ -137,6 +137,47 @@ class TrainingStateTest {
         });
   }
 
+  /** P22: a tie survives cutting, saving and loading; the gradient has both uses. */
+  @Test
+  void tiesSurvive() {
+    final class Tied extends Module {
+      private final Linear first = registerModule("first", new Linear(6, 6, false, new Generator(4)));
+      private final Linear second = registerModule("second", new Linear(first.parameter("weight"), null));
+
+      @Override
+      protected Tensor forward(Tensor... in) {
+        return second.call(first.call(in[0]));
+      }
+    }
+    Tensor x = Random.randn(new Generator(5), DType.FLOAT32, 3, 6);
+    Tied alone = new Tied();
+    alone.call(x).sum().backward();
+    Tensor both = alone.parameter("first.weight").grad();
+    assertThat(both).isNotNull();
+    double[] want = both == null ? new double[0] : both.toDoubleArray();
+    LocalWorld.run(
+        2,
+        rank -> {
+          DeviceMesh mesh = DeviceMesh.initDeviceMesh("cpu", 2);
+          var plan = Map.of("first", Styles.colwise().output(dev.weft.dtensor.Placements.replicate()));
+          Tied saved = Parallelize.parallelizeModule(new Tied(), mesh, plan);
+          Checkpoint.save(root, 1, saved, null, Map.of());
+          Tied loaded = Parallelize.parallelizeModule(new Tied(), mesh, plan);
+          dev.weft.tensor.autograd.Autograd.noGrad(
+              () -> {
+                Tensor unused = dev.weft.tensor.op.InPlace.zero(loaded.parameter("first.weight"));
+              });
+          Checkpoint.latest(root).orElseThrow().load(loaded, null);
+          assertThat(loaded.parameter("second.weight")).isSameAs(loaded.parameter("first.weight"));
+          Tensor h = loaded.module("first").call(x);
+          Tensor y = loaded.module("second").call(DTensor.fromLocal(h, mesh, dev.weft.dtensor.Placements.replicate()));
+          y.sum().backward();
+          Tensor g = loaded.parameter("first.weight").grad();
+          assertThat(g == null ? new double[0] : g.toDoubleArray())
+              .containsExactly(want, org.assertj.core.data.Offset.offset(1e-4));
+        });
+  }
+
   @Test
   void theModelAloneCanBeLoadedAndWhatDoesNotFitIsNamed() {
     LocalWorld.run(

@@ -7,8 +7,8 @@ import dev.weft.nn.RmsNorm;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
-import dev.weft.tensor.op.Activations;
 import dev.weft.tensor.op.Attention;
+import dev.weft.tensor.op.Gated;
 import dev.weft.tensor.op.Pointwise;
 import dev.weft.tensor.op.Views;
 import java.util.ArrayList;
@@ -151,15 +151,9 @@ public final class Gpt extends Module {
       Tensor q = Attention.rope(heads(query.call(x)), angles[0], angles[1], 1);
       Tensor k = Attention.rope(heads(key.call(x)), angles[0], angles[1], 1);
       Tensor v = heads(value.call(x));
-      Tensor mixed =
-          Attention.scaledDotProduct(
-              Views.transpose(q, 1, 2),
-              Views.transpose(k, 1, 2),
-              Views.transpose(v, 1, 2),
-              Attention.causalMask(seq, seq));
+      Tensor mixed = Attention.scaledDotProduct(q, k, v, true, 1);
       // The width is this rank's share of the heads.
-      Tensor joined =
-          Views.reshape(Views.transpose(mixed, 1, 2), x.size(0), seq, mixed.size(1) * headSize);
+      Tensor joined = Views.reshape(mixed, x.size(0), seq, mixed.size(2) * headSize);
       return out.call(joined);
     }
 
@@ -190,7 +184,7 @@ public final class Gpt extends Module {
     @Override
     protected Tensor forward(Tensor... inputs) {
       Tensor x = inputs[0];
-      return down.call(Pointwise.mul(Activations.silu(gate.call(x)), up.call(x)));
+      return down.call(Gated.swiglu(gate.call(x), up.call(x)));
     }
   }
 }

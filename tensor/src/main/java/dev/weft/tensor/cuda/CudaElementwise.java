@@ -1,5 +1,6 @@
 package dev.weft.tensor.cuda;
 
+import com.google.common.base.Splitter;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.op.Attrs;
@@ -31,7 +32,7 @@ public final class CudaElementwise {
    */
   public static CudaElementwise of(String name) {
     StringBuilder s = new StringBuilder();
-    for (String word : name.split("_")) {
+    for (String word : Splitter.on('_').omitEmptyStrings().split(name)) {
       s.append(Character.toUpperCase(word.charAt(0))).append(word, 1, word.length());
     }
     return new CudaElementwise(s.toString());
@@ -46,13 +47,19 @@ public final class CudaElementwise {
     final CudaKernel walkVector;
     final CudaKernel walkSingle;
 
-    Variant(int key, int width, KernelModule module) {
+    Variant(int key, int width, String[] defines) {
       this.key = key;
       this.width = width;
-      this.denseVector = module.kernel("dense_vector");
-      this.denseSingle = module.kernel("dense_single");
-      this.walkVector = module.kernel("walk_vector");
-      this.walkSingle = module.kernel("walk_single");
+      this.denseVector = part(0, defines).kernel("dense_vector");
+      this.walkVector = part(1, defines).kernel("walk_vector");
+      this.denseSingle = part(2, defines).kernel("dense_single");
+      this.walkSingle = part(2, defines).kernel("walk_single");
+    }
+
+    private static KernelModule part(int part, String[] defines) {
+      String[] all = Arrays.copyOf(defines, defines.length + 1);
+      all[defines.length] = "PART=" + part;
+      return KernelModule.of("elementwise.cu", all);
     }
   }
 
@@ -245,6 +252,7 @@ public final class CudaElementwise {
     launch.run(vector ? v.walkVector : v.walkSingle, Grids.blocks(device, n, THREADS), THREADS);
   }
 
+  @SuppressWarnings("EnumOrdinal") // a key within this run
   private Variant variant(DType dtype, StridedTensor[] in, StridedTensor out) {
     int compute = !dtype.isFloatingPoint() ? 0 : dtype == DType.FLOAT64 ? 1 : 2;
     int key = compute << 4 | out.dtype().ordinal();
@@ -269,27 +277,27 @@ public final class CudaElementwise {
     for (StridedTensor t : in) {
       widest = Math.max(widest, t.dtype().byteSize());
     }
-    Variant made = new Variant(key, 16 / widest, module(dtype, in, out));
+    Variant made = new Variant(key, 16 / widest, defines(dtype, in, out));
     Variant[] more = Arrays.copyOf(variants, variants.length + 1);
     more[variants.length] = made;
     variants = more;
     return made;
   }
 
-  private KernelModule module(DType dtype, StridedTensor[] in, StridedTensor out) {
+  private String[] defines(DType dtype, StridedTensor[] in, StridedTensor out) {
     String[] types = new String[MAX_ARITY];
     for (int i = 0; i < MAX_ARITY; i++) {
       types[i] = CudaTypes.of(in[i < in.length ? i : 0].dtype());
     }
-    return KernelModule.of(
-        "elementwise.cu",
-        "OP=" + function,
-        "ARITY=" + in.length,
-        "IN0=" + types[0],
-        "IN1=" + types[1],
-        "IN2=" + types[2],
-        "OUT=" + CudaTypes.of(out.dtype()),
-        "ACC=" + CudaTypes.accumulator(dtype));
+    return new String[] {
+      "OP=" + function,
+      "ARITY=" + in.length,
+      "IN0=" + types[0],
+      "IN1=" + types[1],
+      "IN2=" + types[2],
+      "OUT=" + CudaTypes.of(out.dtype()),
+      "ACC=" + CudaTypes.accumulator(dtype)
+    };
   }
 
   @Override

@@ -157,7 +157,7 @@ public final class CudaMoves {
 
   private static void repeat(StridedTensor in, StridedTensor out, int dim) {
     int rest = out.ndim() - dim;
-    if (2 * rest > Geometry.MAX) {
+    if (dim + 2 * rest > Geometry.MAX && rest > 0) {
       long n = in.shape()[dim];
       for (long at = 0; at < out.shape()[dim]; at += n) {
         repeat(in, slice(out, dim, at, n, 1), dim + 1);

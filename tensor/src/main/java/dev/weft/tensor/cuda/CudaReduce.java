@@ -64,13 +64,31 @@ public final class CudaReduce {
   private static final int STATE_BYTES = 24;
 
   private final String operator;
-  private final Kernels[] kernels = new Kernels[256];
+  private final KernelTable rows;
+  private final KernelTable columns;
 
   private CudaReduce(String operator) {
     this.operator = operator;
+    this.rows = table(0, "rows");
+    this.columns = table(1, "columns");
   }
 
-  private record Kernels(CudaKernel rows, CudaKernel columns, CudaKernel finish) {}
+  private KernelTable table(int part, String kernel) {
+    return new KernelTable(
+        "reduce.cu",
+        (in, out) -> {
+          DType compute = in.isFloatingPoint() ? in : out.isFloatingPoint() ? out : DType.INT64;
+          return new String[] {
+            "OP=" + operator,
+            "IN=" + CudaTypes.of(in),
+            "OUT=" + CudaTypes.of(out),
+            "ACC=" + CudaTypes.accumulator(compute),
+            "PART=" + part
+          };
+        },
+        kernel,
+        "finish");
+  }
 
   /** The reduction for the p-norm; p is told as well. */
   public static CudaReduce norm(double p) {
@@ -108,14 +126,13 @@ public final class CudaReduce {
     }
     Geometry kept = pick(in, reduced, n - dims.length, false);
     Geometry elements = pick(in, reduced, dims.length, true);
-    Kernels k = kernels(in.dtype(), out.dtype());
     if (kept.ndim > 0
         && kept.strides[0][0] == 1
         && kept.sizes[0] >= LEAST_COLUMNS
         && !elements.isDense(0)) {
-      columns(k, in, out, kept, elements, told);
+      columns(in, out, kept, elements, told);
     } else {
-      rows(k, in, out, kept, elements, told);
+      rows(in, out, kept, elements, told);
     }
   }
 
@@ -132,13 +149,8 @@ public final class CudaReduce {
     return Geometry.of(shape, new long[][] {strides});
   }
 
-  private static void rows(
-      Kernels k,
-      StridedTensor in,
-      StridedTensor out,
-      Geometry kept,
-      Geometry elements,
-      double told) {
+  private void rows(
+      StridedTensor in, StridedTensor out, Geometry kept, Geometry elements, double told) {
     int device = out.device().index();
     long results = out.numel();
     int width = 16 / in.dtype().byteSize();
@@ -167,18 +179,13 @@ public final class CudaReduce {
       Launch launch = begin(in, out, parts, elements.numel, told);
       launch.int32(dense ? 1 : 0).int32(vector ? 1 : 0);
       addSpace(launch, kept, elements);
-      launch.run(k.rows, gridX, (int) splits, 1, x, y, 0);
-      finish(k, out, parts, splits, told);
+      launch.run(rows.get(0, in.dtype(), out.dtype()), gridX, (int) splits, 1, x, y, 0);
+      finish(rows, in, out, parts, splits, told);
     }
   }
 
-  private static void columns(
-      Kernels k,
-      StridedTensor in,
-      StridedTensor out,
-      Geometry kept,
-      Geometry elements,
-      double told) {
+  private void columns(
+      StridedTensor in, StridedTensor out, Geometry kept, Geometry elements, double told) {
     int device = out.device().index();
     long gridX = (out.numel() + WARP - 1) / WARP;
     long most = (elements.numel + COLUMN_ROWS * UNROLL - 1) / (COLUMN_ROWS * UNROLL);
@@ -187,8 +194,9 @@ public final class CudaReduce {
       long parts = parts(temporaries, out, splits);
       Launch launch = begin(in, out, parts, elements.numel, told);
       addSpace(launch, kept, elements);
-      launch.run(k.columns, gridX, (int) splits, 1, WARP, COLUMN_ROWS, 0);
-      finish(k, out, parts, splits, told);
+      launch.run(
+          columns.get(0, in.dtype(), out.dtype()), gridX, (int) splits, 1, WARP, COLUMN_ROWS, 0);
+      finish(columns, in, out, parts, splits, told);
     }
   }
 
@@ -221,7 +229,13 @@ public final class CudaReduce {
     launch.int32(kept.ndim).int32(elements.ndim);
   }
 
-  private static void finish(Kernels k, StridedTensor out, long parts, long splits, double told) {
+  private static void finish(
+      KernelTable kernels,
+      StridedTensor in,
+      StridedTensor out,
+      long parts,
+      long splits,
+      double told) {
     if (splits == 1) {
       return;
     }
@@ -233,26 +247,7 @@ public final class CudaReduce {
         .int64(results)
         .int32((int) splits)
         .float64(told)
-        .run(k.finish, (results + y - 1) / y, 1, 1, WARP, y, 0);
-  }
-
-  private Kernels kernels(DType in, DType out) {
-    int key = in.ordinal() << 4 | out.ordinal();
-    Kernels k = kernels[key];
-    if (k == null) {
-      // Several threads may make equal ones: modules are shared.
-      DType compute = in.isFloatingPoint() ? in : out.isFloatingPoint() ? out : DType.INT64;
-      KernelModule module =
-          KernelModule.of(
-              "reduce.cu",
-              "OP=" + operator,
-              "IN=" + CudaTypes.of(in),
-              "OUT=" + CudaTypes.of(out),
-              "ACC=" + CudaTypes.accumulator(compute));
-      k = new Kernels(module.kernel("rows"), module.kernel("columns"), module.kernel("finish"));
-      kernels[key] = k;
-    }
-    return k;
+        .run(kernels.get(1, in.dtype(), out.dtype()), (results + y - 1) / y, 1, 1, WARP, y, 0);
   }
 
   @Override

@@ -29,6 +29,7 @@ final class KernelTable {
   }
 
   /** The kernel of an index into the names, for two dtypes. */
+  @SuppressWarnings("EnumOrdinal") // a place in an array of this run
   CudaKernel get(int which, DType a, DType b) {
     int at = (which * DTYPES + a.ordinal()) * DTYPES + b.ordinal();
     CudaKernel k = kernels.get(at);

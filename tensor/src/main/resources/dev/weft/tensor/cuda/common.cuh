@@ -60,9 +60,8 @@ template <typename T, int N> struct alignas(sizeof(T) * N) Vec { T v[N]; };
 // The place of element i of a space, in elements of a tensor with these strides.
 __device__ __forceinline__ i64 place(i64 i, int ndim, const Dims& sizes, const Dims& strides) {
   i64 at = 0;
-  #pragma unroll
-  for (int d = 0; d < MAX_DIMS; d++) {
-    if (d >= ndim) break;
+  #pragma unroll 1
+  for (int d = 0; d < ndim; d++) {
     if (i <= 0x7fffffff && sizes.d[d] <= 0x7fffffff) {
       u32 q = (u32)i / (u32)sizes.d[d];
       at += (i64)((u32)i - q * (u32)sizes.d[d]) * strides.d[d];

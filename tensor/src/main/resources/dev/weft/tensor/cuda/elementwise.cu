@@ -1,7 +1,9 @@
 // One elementwise operator. Defined by the caller: OP, one of the structs below; ARITY, its number
 // of tensors; IN0, IN1, IN2, their types (of those not used, IN0's); OUT, the result's; ACC, the
-// type to compute in: float, double or i64. s and t are the operator's numbers.
-#define FN __device__ __forceinline__ static
+// type to compute in: float, double or i64. s and t are the operator's numbers. PART: 0 for the
+// kernel of dense tensors, which most calls need, 1 for strided ones by vectors, 2 for the others;
+// what is not used isn't compiled.
+#define FN __device__ __forceinline__
 
 FN float m_exp(float x) { return expf(x); }
 FN double m_exp(double x) { return exp(x); }
@@ -46,20 +48,20 @@ FN i64 m_pow(i64 x, i64 y) {
 
 // Operators of one tensor and the numbers s, t.
 #define UNARY(NAME, RESULT) \
-  struct NAME { template <typename X> FN X run(X x, X s, X t) { return RESULT; } };
+  struct NAME { template <typename X> static FN X run(X x, X s, X t) { return RESULT; } };
 // Of two and three tensors.
 #define BINARY(NAME, RESULT) \
-  struct NAME { template <typename X> FN X run(X x, X y, X s, X t) { return RESULT; } };
+  struct NAME { template <typename X> static FN X run(X x, X y, X s, X t) { return RESULT; } };
 #define TERNARY(NAME, RESULT) \
-  struct NAME { template <typename X> FN X run(X x, X y, X z, X s, X t) { return RESULT; } };
+  struct NAME { template <typename X> static FN X run(X x, X y, X z, X s, X t) { return RESULT; } };
 // A truth value of two tensors, or of one and s.
 #define COMPARE(NAME, RESULT) \
   struct NAME { \
-    template <typename X> FN bool run(X x, X y, X, X) { return RESULT; } \
-    template <typename X> FN bool run(X x, X y, X) { return RESULT; } \
+    template <typename X> static FN bool run(X x, X y, X, X) { return RESULT; } \
+    template <typename X> static FN bool run(X x, X y, X) { return RESULT; } \
   };
 #define PREDICATE(NAME, RESULT) \
-  struct NAME { template <typename X> FN bool run(X x, X, X) { return RESULT; } };
+  struct NAME { template <typename X> static FN bool run(X x, X, X) { return RESULT; } };
 
 BINARY(Add, x + s * y)
 BINARY(Sub, x - s * y)
@@ -139,18 +141,18 @@ BINARY(LeakyReluBackward, y > (X)0 ? x : x * s)
 BINARY(SigmoidBackward, x * ((X)1 - y) * y)
 BINARY(TanhBackward, x * ((X)1 - y * y))
 struct SiluBackward {
-  template <typename X> FN X run(X g, X x, X, X) {
+  template <typename X> static FN X run(X g, X x, X, X) {
     X s = logistic(x);
     return g * s * ((X)1 + x * ((X)1 - s));
   }
 };
 struct GeluBackward {
-  template <typename X> FN X run(X g, X x, X, X) {
+  template <typename X> static FN X run(X g, X x, X, X) {
     return g * (normal(x) + x * (X)INV_SQRT_2PI * m_exp((X)-0.5 * x * x));
   }
 };
 struct GeluTanhBackward {
-  template <typename X> FN X run(X g, X x, X, X) {
+  template <typename X> static FN X run(X g, X x, X, X) {
     X t = inner(x);
     X slope = (X)SQRT_2_BY_PI * ((X)1 + (X)(3 * CUBIC) * x * x);
     return g * ((X)0.5 * ((X)1 + t) + (X)0.5 * x * ((X)1 - t * t) * slope);
@@ -166,8 +168,9 @@ struct GeluTanhBackward {
 #endif
 
 // As many elements as fit into 16 bytes of the widest type that takes part.
-constexpr int larger(int a, int b) { return a > b ? a : b; }
-constexpr int WIDTH = 16 / larger(larger(sizeof(IN0), sizeof(OUT)), larger(sizeof(IN1), sizeof(IN2)));
+template <int X, int Y> struct Larger { enum { value = X > Y ? X : Y }; };
+constexpr int WIDTH =
+    16 / Larger<Larger<sizeof(IN0), sizeof(OUT)>::value, Larger<sizeof(IN1), sizeof(IN2)>::value>::value;
 #define UNROLL 2
 
 // Elements [k * W, k * W + W), or W times the only one.
@@ -221,14 +224,17 @@ FN void dense(const IN0* a, const IN1* b, const IN2* d, OUT* o, i64 n, int unifo
   }
 }
 
+#if PART == 0
 extern "C" __global__ void dense_vector(const IN0* a, const IN1* b, const IN2* d, OUT* o, i64 n,
                                         int uniform, ACC s, ACC t) {
   dense<WIDTH>(a, b, d, o, n, uniform, s, t);
 }
+#elif PART == 2
 extern "C" __global__ void dense_single(const IN0* a, const IN1* b, const IN2* d, OUT* o, i64 n,
                                         int uniform, ACC s, ACC t) {
   dense<1>(a, b, d, o, n, uniform, s, t);
 }
+#endif
 
 // Over strided tensors: n steps of W neighbours in the innermost dimension, whose size and strides
 // are given in steps; a uniform tensor has one element for all W.
@@ -239,9 +245,8 @@ FN void walk(const IN0* a, const IN1* b, const IN2* d, OUT* o, i64 n, int ndim, 
   bool ua = uniform & 1, ub = uniform & 2, ud = uniform & 4;
   for (i64 k = (i64)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += step) {
     i64 pa = 0, pb = 0, pd = 0, po = 0, i = k;
-    #pragma unroll
-    for (int m = 0; m < MAX_DIMS; m++) {
-      if (m >= ndim) break;
+    #pragma unroll 1
+    for (int m = 0; m < ndim; m++) {
       i64 size = sizes.d[m], r;
       if (i <= 0x7fffffff && size <= 0x7fffffff) {
         u32 q = (u32)i / (u32)size;
@@ -269,13 +274,16 @@ FN void walk(const IN0* a, const IN1* b, const IN2* d, OUT* o, i64 n, int ndim, 
   }
 }
 
+#if PART == 1
 extern "C" __global__ void walk_vector(const IN0* a, const IN1* b, const IN2* d, OUT* o, i64 n, int ndim,
                                        int uniform, ACC s, ACC t, Dims sizes, Dims as, Dims bs,
                                        Dims ds, Dims os) {
   walk<WIDTH>(a, b, d, o, n, ndim, uniform, s, t, sizes, as, bs, ds, os);
 }
+#elif PART == 2
 extern "C" __global__ void walk_single(const IN0* a, const IN1* b, const IN2* d, OUT* o, i64 n, int ndim,
                                        int uniform, ACC s, ACC t, Dims sizes, Dims as, Dims bs,
                                        Dims ds, Dims os) {
   walk<1>(a, b, d, o, n, ndim, uniform, s, t, sizes, as, bs, ds, os);
 }
+#endif

@@ -1,7 +1,7 @@
 // Random values, bit for bit those of the CPU: Philox-4x32-10 (Salmon et al., SC 2011) counted by
 // each element's row-major index in the whole tensor. TYPE is a type of common.cuh. Arithmetic is
 // in double without fused operations, as on the CPU.
-#define FN __device__ __forceinline__ static
+#define FN __device__ __forceinline__
 
 struct Stream { u64 seed, offset; };
 
@@ -33,12 +33,12 @@ FN double wide(u64 bits) { return (double)(bits >> 11) * 1.1102230246251565e-16;
 FN double affine(double start, double factor, double x) { return __dadd_rn(start, __dmul_rn(factor, x)); }
 
 struct Uniform {
-  FN TYPE of(u64 bits, const TYPE*, i64, double low, double range, i64, i64) {
+  static FN TYPE of(u64 bits, const TYPE*, i64, double low, double range, i64, i64) {
     return down<TYPE>(affine(low, range, sizeof(TYPE) == 8 ? wide(bits) : single(bits)));
   }
 };
 struct Normal {  // by Box and Muller
-  FN TYPE of(u64 bits, const TYPE*, i64, double mean, double std, i64, i64) {
+  static FN TYPE of(u64 bits, const TYPE*, i64, double mean, double std, i64, i64) {
     double u = ((double)(bits & 0xffffffffull) + 1) * 2.3283064365386963e-10;  // 2^-32
     double v = (double)(bits >> 32) * 2.3283064365386963e-10;
     double z = __dmul_rn(sqrt(__dmul_rn(-2.0, log(u))), cos(__dmul_rn(6.283185307179586, v)));
@@ -46,12 +46,12 @@ struct Normal {  // by Box and Muller
   }
 };
 struct Integers {
-  FN TYPE of(u64 bits, const TYPE*, i64, double, double, i64 low, i64 range) {
+  static FN TYPE of(u64 bits, const TYPE*, i64, double, double, i64 low, i64 range) {
     return down<TYPE>(low + (i64)(bits >> 1) % range);
   }
 };
 struct Dropout {
-  FN TYPE of(u64 bits, const TYPE* in, i64 at, double p, double scale, i64, i64) {
+  static FN TYPE of(u64 bits, const TYPE* in, i64 at, double p, double scale, i64, i64) {
     return down<TYPE>(single(bits) < p ? 0.0 : (double)up(in[at]) * scale);
   }
 };

@@ -1,7 +1,8 @@
 // One reduction. Defined by the caller: OP, one of the structs below; IN and OUT, the types of the
 // elements and of the results; ACC, the type to compute in: float, double or i64. Whatever the grid,
 // elements are combined in an order that only depends on the shape: results repeat bit by bit.
-#define FN __device__ __forceinline__ static
+// PART: 0 for rows, 1 for columns.
+#define FN __device__ __forceinline__
 
 // What a reduction is told: a divisor, an order or a correction.
 struct Told { double number; };
@@ -17,14 +18,17 @@ FN double m_pow(double x, double y) { return pow(x, y); }
 template <typename X> FN X magnitude(X x) { return x < (X)0 ? -x : x; }
 
 template <typename X> struct Limits {};
-template <> struct Limits<float> { FN float lowest() { return -INF_F; } FN float highest() { return INF_F; } };
+template <> struct Limits<float> {
+  static FN float lowest() { return -INF_F; }
+  static FN float highest() { return INF_F; }
+};
 template <> struct Limits<double> {
-  FN double lowest() { return __longlong_as_double(0xfff0000000000000ll); }
-  FN double highest() { return __longlong_as_double(0x7ff0000000000000ll); }
+  static FN double lowest() { return __longlong_as_double(0xfff0000000000000ll); }
+  static FN double highest() { return __longlong_as_double(0x7ff0000000000000ll); }
 };
 template <> struct Limits<i64> {
-  FN i64 lowest() { return (i64)0x8000000000000000ull; }
-  FN i64 highest() { return 0x7fffffffffffffffll; }
+  static FN i64 lowest() { return (i64)0x8000000000000000ull; }
+  static FN i64 highest() { return 0x7fffffffffffffffll; }
 };
 
 // A state is made by start(), takes elements and other states, and is turned into the result.
@@ -164,7 +168,7 @@ template <typename X> struct LogsumexpOf {
     max = Limits<X>::lowest();
     sum = (X)0;
   }
-  FN X shift(X m) { return m == Limits<X>::lowest() || m == Limits<X>::highest() ? (X)0 : m; }
+  static FN X shift(X m) { return m == Limits<X>::lowest() || m == Limits<X>::highest() ? (X)0 : m; }
   __device__ void add(X m, X s) {
     X larger = max != max ? max : (m > max || m != m) ? m : max;
     X by = shift(larger);
@@ -201,13 +205,15 @@ FN void combine(State& s, int mask, int lane, Told t) {
   }
 }
 
-constexpr int WIDTH = 16 / sizeof(IN);
 constexpr int UNROLL = 4;
 
 struct Space {  // where the elements are: those of one result, and from result to result
   Dims kept_sizes, kept_strides, sizes, strides;
   int kept_dims, dims;
 };
+
+#if PART == 0
+constexpr int WIDTH = 16 / sizeof(IN);
 
 // Results along y, and the elements of each over blockDim.x threads (a power of two up to 32, or
 // whole warps with one result a block), and over `splits` blocks in grid y, whose states go to
@@ -284,7 +290,7 @@ extern "C" __global__ void rows(const IN* in, OUT* out, State* parts, i64 result
     }
   }
 }
-
+#else
 // Neighbouring results along x, whose elements are `strides` apart; 32 x 16 threads.
 extern "C" __global__ void columns(const IN* in, OUT* out, State* parts, i64 results, i64 elements,
                                    Told told, Space space) {
@@ -324,6 +330,7 @@ extern "C" __global__ void columns(const IN* in, OUT* out, State* parts, i64 res
     }
   }
 }
+#endif
 
 // The states of several blocks for each result put together; a warp for each result.
 extern "C" __global__ void finish(const State* parts, OUT* out, i64 results, int splits, Told told) {

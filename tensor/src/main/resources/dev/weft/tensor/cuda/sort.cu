@@ -2,7 +2,7 @@
 // order wanted, and are sorted by (key, position): equal ones keep their order. A row longer than
 // CHUNK is sorted in global memory, padded to a power of two.
 #define CHUNK 2048
-#define FN __device__ __forceinline__ static
+#define FN __device__ __forceinline__
 #define PAD_KEY 0xffffffffffffffffull
 #define PAD_AT 0xffffffffu
 

@@ -1,0 +1,34 @@
+package dev.weft.c10d;
+
+import dev.weft.c10d.debug.FlightRecorderConfig;
+import dev.weft.c10d.store.Store;
+import java.time.Duration;
+import java.util.Map;
+
+/** Ranks of a world of processes that live in this one: they talk over TCP, and share nothing. */
+public final class ProcessRanks {
+  private ProcessRanks() {}
+
+  /** A rank; its connections are made when it first needs them. */
+  public static RankContext rank(int rank, int size, Store store, Duration timeout) {
+    return new RankContext(
+        rank,
+        size,
+        () -> store,
+        timeout,
+        "host",
+        null,
+        null,
+        FlightRecorderConfig.fromEnvironment(Map.of("WEFT_DUMP_ON_TIMEOUT", "0")));
+  }
+
+  /** Meets the others. */
+  public static void connect(RankContext rank) {
+    Backend unused = rank.world().backend("cpu");
+  }
+
+  /** Leaves the world. */
+  public static void leave(RankContext rank) {
+    rank.close(Duration.ofSeconds(2));
+  }
+}
