@@ -13,6 +13,7 @@ import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.cuda.Cuda;
 import dev.weft.tensor.cuda.CudaMath;
 import dev.weft.tensor.cuda.CudaMemory;
+import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Losses;
 import dev.weft.tensor.op.Views;
 import java.util.Arrays;
@@ -28,6 +29,7 @@ public final class TrainGptBenchmark {
 
   private final Rows rows;
   private final Options options;
+  private boolean profile;
 
   /**
    * What to train.
@@ -75,9 +77,11 @@ public final class TrainGptBenchmark {
         args[1].equals("tiny")
             ? Options.tiny(args[0])
             : Options.standard(args[0], Integer.parseInt(args[1]));
+    boolean profile = Boolean.getBoolean("weft.bench.profile");
     for (int i = 2; i < args.length; i++) {
-      double[] losses =
-          new TrainGptBenchmark(new Rows(System.out), options).run(Precision.valueOf(args[i]));
+      TrainGptBenchmark benchmark = new TrainGptBenchmark(new Rows(System.out), options);
+      benchmark.profile = profile;
+      double[] losses = benchmark.run(Precision.valueOf(args[i]));
       System.out.println("losses " + Arrays.toString(losses));
     }
   }
@@ -140,7 +144,10 @@ public final class TrainGptBenchmark {
         synchronize(device);
         long start = System.nanoTime();
         long launched;
-        try (TensorScope scope = TensorScope.open()) {
+        boolean profiled = profile && step == total - 1;
+        OpProfile ops = new OpProfile(device.index());
+        try (TensorScope scope = TensorScope.open();
+            Dispatcher.Installed watched = profiled ? Dispatcher.install(ops) : () -> {}) {
           Tensor loss = loss(model, x, y, precision);
           loss.backward();
           double unused = Clipping.clipGradNorm(model.parameters(), 1);
@@ -153,6 +160,9 @@ public final class TrainGptBenchmark {
             host[step - options.warmup] = (launched - start) * 1e-9;
           }
           losses[step] = loss.item();
+        }
+        if (profiled) {
+          System.out.print(ops.report());
         }
       }
     }
