@@ -109,7 +109,9 @@ public final class TrainGptBenchmark {
    */
   public double[] run(Precision precision) {
     Device device =
-        options.device.equals("cuda") ? Device.cuda(Cuda.currentDevice()) : Device.parse(options.device);
+        options.device.equals("cuda")
+            ? Device.cuda(Cuda.currentDevice())
+            : Device.parse(options.device);
     boolean tf32 = CudaMath.isTf32Allowed();
     CudaMath.allowTf32(precision == Precision.tf32);
     try {
@@ -183,8 +185,7 @@ public final class TrainGptBenchmark {
     } else {
       logits = model.call(x);
     }
-    return Losses.crossEntropy(
-        Views.reshape(logits.to(DType.FLOAT32), -1, options.vocab), y);
+    return Losses.crossEntropy(Views.reshape(logits.to(DType.FLOAT32), -1, options.vocab), y);
   }
 
   private void report(
