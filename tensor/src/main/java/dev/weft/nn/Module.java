@@ -1,5 +1,6 @@
 package dev.weft.nn;
 
+import com.google.errorprone.annotations.CanIgnoreReturnValue;
 import dev.weft.tensor.Tensor;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -132,6 +133,7 @@ public abstract class Module {
   }
 
   /** Adds a sub-module. */
+  @CanIgnoreReturnValue
   protected final <M extends Module> M registerModule(String name, M module) {
     checkName(name);
     modules.put(name, module);
