@@ -47,9 +47,11 @@ class LayersTest {
           .whereLayer("dtensor")
           .mayOnlyBeAccessedByLayers("parallel", "conformance", "examples", "bench", "cli")
           .whereLayer("mesh")
-          .mayOnlyBeAccessedByLayers("dtensor", "parallel", "conformance", "examples", "bench", "cli")
+          .mayOnlyBeAccessedByLayers(
+              "dtensor", "parallel", "conformance", "examples", "bench", "cli")
           .whereLayer("funcol")
-          .mayOnlyBeAccessedByLayers("dtensor", "parallel", "conformance", "examples", "bench", "cli")
+          .mayOnlyBeAccessedByLayers(
+              "dtensor", "parallel", "conformance", "examples", "bench", "cli")
           .whereLayer("c10d")
           .mayOnlyBeAccessedByLayers(
               "funcol", "mesh", "dtensor", "parallel", "conformance", "examples", "bench", "cli");
