@@ -2,7 +2,6 @@ package dev.weft.c10d;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.weft.c10d.fake.FakeTraffic;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
@@ -28,9 +27,8 @@ class FakeWorldTest {
           assertThat(Values.get(all, 8191)).isEqualTo(2);
           // The result may have another shape than the parts one after the other.
           StridedTensor flat = Tensors.empty(DType.FLOAT32, 8192);
-          done =
-              Distributed.allGatherIntoTensor(
-                  flat, Tensor.of(new float[] {3, 4}, 1, 2), null, CollectiveOptions.ASYNC);
+          Tensor row = Tensor.of(new float[] {3, 4}, 1, 2);
+          done = Distributed.allGatherIntoTensor(flat, row, null, CollectiveOptions.ASYNC);
           assertThat(Values.get(flat, 8191)).isEqualTo(4);
           ProcessGroup pair = Distributed.newGroup(7, 1000);
           assertThat(pair.rank()).isEqualTo(1);
@@ -56,36 +54,5 @@ class FakeWorldTest {
                   return Distributed.rank();
                 });
     assertThat(ranks).containsExactly(0, 1, 2, 3);
-  }
-
-  /** What a program would send can be counted without anybody to send it to. */
-  @Test
-  void callsAndBytesAreCounted() {
-    FakeWorld.run(
-        3,
-        64,
-        rank -> {
-          FakeTraffic traffic = FakeTraffic.current();
-          assertThat(traffic.calls()).isZero();
-          Tensor t = Tensor.of(new float[] {1, 2});
-          Work done = Distributed.allReduce(t, ReduceOp.SUM);
-          done = Distributed.allReduce(t, ReduceOp.SUM);
-          StridedTensor all = Tensors.empty(DType.FLOAT32, 64, 2);
-          done = Distributed.allGatherIntoTensor(all, t, null, CollectiveOptions.SYNC);
-          done = Distributed.send(Tensor.of(new long[3]), 5, 0);
-          done = Distributed.recv(Tensor.of(new long[3]), 5, 0);
-          done = Distributed.barrier();
-          assertThat(done.isSuccess()).isTrue();
-          assertThat(traffic.calls()).isEqualTo(6);
-          assertThat(traffic.calls("all_reduce")).isEqualTo(2);
-          assertThat(traffic.bytes("all_reduce")).isEqualTo(16);
-          assertThat(traffic.bytes("all_gather_into_tensor")).isEqualTo(8);
-          assertThat(traffic.bytes("send")).isEqualTo(24);
-          assertThat(traffic.bytes("recv")).isZero();
-          assertThat(traffic.bytes()).isEqualTo(48);
-          assertThat(traffic.toString()).contains("all_reduce: 2 calls, 16 B");
-          traffic.reset();
-          assertThat(traffic.calls()).isZero();
-        });
   }
 }

@@ -1,6 +1,7 @@
 package dev.weft.nn;
 
 import dev.weft.tensor.Device;
+import com.google.errorprone.annotations.CanIgnoreReturnValue;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.autograd.Autograd;
@@ -135,6 +136,7 @@ public abstract class Module {
   }
 
   /** Adds a sub-module. */
+  @CanIgnoreReturnValue
   protected final <M extends Module> M registerModule(String name, M module) {
     checkName(name);
     modules.put(name, module);
