@@ -1,7 +1,7 @@
 package dev.weft.nn;
 
-import dev.weft.tensor.Device;
 import com.google.errorprone.annotations.CanIgnoreReturnValue;
+import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.autograd.Autograd;
@@ -311,6 +311,7 @@ public abstract class Module {
    * Moves all parameters and buffers to a device; each that was elsewhere is replaced by a new
    * tensor, so move before an optimiser is made. Gradients do not come along.
    */
+  @CanIgnoreReturnValue
   public final Module to(Device device) {
     namedParameters()
         .forEach(
