@@ -31,7 +31,7 @@ import java.util.Arrays;
  * call of some has returned, and {@code total}, until the device is idle. One thread.
  */
 public final class GpuHostOverhead {
-  private static final int WARM_UP = 25;
+  private static final int WARM_UP = 75;
 
   private final Rows rows = new Rows(System.out);
   private final Device device;
