@@ -16,8 +16,10 @@ import dev.weft.tensor.cuda.CudaMemory;
 import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Losses;
 import dev.weft.tensor.op.Views;
+import java.io.PrintStream;
 import java.util.Arrays;
 import java.util.Random;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Training throughput of a GPT on one device: forward, backward, clipping to norm 1, AdamW. Mixed
@@ -29,7 +31,7 @@ public final class TrainGptBenchmark {
 
   private final Rows rows;
   private final Options options;
-  private boolean profile;
+  private final @Nullable PrintStream profile;
 
   /**
    * What to train.
@@ -68,28 +70,14 @@ public final class TrainGptBenchmark {
   }
 
   /**
-   * Arguments: the device, the batch, and precisions; {@code tiny} for the batch is a dry run.
+   * A benchmark that prints to {@code rows}.
    *
-   * @param args such as {@code cuda 8 bf16 fp32}
+   * @param profile where to print the device time by operator of the last step, or null not to
    */
-  public static void main(String[] args) {
-    Options options =
-        args[1].equals("tiny")
-            ? Options.tiny(args[0])
-            : Options.standard(args[0], Integer.parseInt(args[1]));
-    boolean profile = Boolean.getBoolean("weft.bench.profile");
-    for (int i = 2; i < args.length; i++) {
-      TrainGptBenchmark benchmark = new TrainGptBenchmark(new Rows(System.out), options);
-      benchmark.profile = profile;
-      double[] losses = benchmark.run(Precision.valueOf(args[i]));
-      System.out.println("losses " + Arrays.toString(losses));
-    }
-  }
-
-  /** A benchmark that prints to {@code rows}. */
-  public TrainGptBenchmark(Rows rows, Options options) {
+  public TrainGptBenchmark(Rows rows, Options options, @Nullable PrintStream profile) {
     this.rows = rows;
     this.options = options;
+    this.profile = profile;
   }
 
   /** How numbers are held and multiplied. */
@@ -146,10 +134,10 @@ public final class TrainGptBenchmark {
         synchronize(device);
         long start = System.nanoTime();
         long launched;
-        boolean profiled = profile && step == total - 1;
+        PrintStream report = step == total - 1 && device.isCuda() ? profile : null;
         OpProfile ops = new OpProfile(device.index());
         try (TensorScope scope = TensorScope.open();
-            Dispatcher.Installed watched = profiled ? Dispatcher.install(ops) : () -> {}) {
+            Dispatcher.Installed watched = report == null ? () -> {} : Dispatcher.install(ops)) {
           Tensor loss = loss(model, x, y, precision);
           loss.backward();
           double unused = Clipping.clipGradNorm(model.parameters(), 1);
@@ -163,8 +151,8 @@ public final class TrainGptBenchmark {
           }
           losses[step] = loss.item();
         }
-        if (profiled) {
-          System.out.print(ops.report());
+        if (report != null) {
+          report.print(ops.report());
         }
       }
     }
