@@ -4,13 +4,24 @@ import static dev.weft.mesh.DeviceMesh.dim;
 import static dev.weft.mesh.DeviceMesh.initDeviceMesh;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.offset;
 
 import dev.weft.c10d.LocalWorld;
 import dev.weft.nn.Linear;
 import dev.weft.nn.Module;
+import dev.weft.nn.Sequential;
+import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
+import dev.weft.tensor.autograd.Autograd;
+import dev.weft.tensor.op.InPlace;
+import dev.weft.tensor.op.Pointwise;
 import dev.weft.tensor.op.Reductions;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 class DdpTest {
   /** Two layers of which the second may be left out. */
@@ -28,7 +39,7 @@ class DdpTest {
     @Override
     protected Tensor forward(Tensor... inputs) {
       Tensor y = first.call(inputs[0]);
-      return both ? dev.weft.tensor.op.Pointwise.add(y, second.call(inputs[0])) : y;
+      return both ? Pointwise.add(y, second.call(inputs[0])) : y;
     }
   }
 
@@ -76,5 +87,275 @@ class DdpTest {
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContaining("second.weight")
         .hasMessageContaining("rank 0");
+  }
+
+  /** A chain of layers whose backward goes from the last to the first. */
+  private static Sequential chain(int layers, int width) {
+    Module[] parts = new Module[layers];
+    for (int i = 0; i < layers; i++) {
+      float[] w = new float[width * width];
+      for (int k = 0; k < w.length; k++) {
+        w[k] = (float) Math.sin(1 + i * 31 + k) / width;
+      }
+      parts[i] = new Linear(Tensor.of(w, width, width), null);
+    }
+    return new Sequential(parts);
+  }
+
+  private static Tensor rows(int from, int to, int width) {
+    float[] x = new float[(to - from) * width];
+    for (int i = 0; i < x.length; i++) {
+      x[i] = (float) Math.cos(from * width + i);
+    }
+    return Tensor.of(x, to - from, width);
+  }
+
+  private static Tensor loss(Tensor y) {
+    return Reductions.mean(Pointwise.mul(y, y));
+  }
+
+  private static List<float[]> gradients(Module m) {
+    return m.parameters().stream().map(p -> p.grad().toFloatArray()).toList();
+  }
+
+  /** What one rank computes with all rows. */
+  private static List<float[]> wholeBatch(int layers, int width, int rows) {
+    Sequential m = chain(layers, width);
+    loss(m.call(rows(0, rows, width))).backward();
+    return gradients(m);
+  }
+
+  private static void assertClose(List<float[]> got, List<float[]> want) {
+    for (int i = 0; i < want.size(); i++) {
+      assertThat(got.get(i)).containsExactly(want.get(i), offset(1e-6f));
+    }
+  }
+
+  @Test
+  void bucketsOfAnySizeGiveTheGradientsOfTheWholeBatch() {
+    List<float[]> want = wholeBatch(5, 4, 8);
+    for (long bytes : new long[] {1, 100, 1 << 20}) {
+      LocalWorld.run(
+          4,
+          rank -> {
+            Sequential m = chain(5, 4);
+            Ddp ddp =
+                Ddp.of(
+                    m,
+                    initDeviceMesh("cpu", dim("dp", 4)),
+                    DdpOptions.DEFAULT.withBucketBytes(bytes).withFirstBucketBytes(bytes));
+            for (int step = 0; step < 3; step++) {
+              m.zeroGrad();
+              loss(ddp.call(rows(2 * rank, 2 * rank + 2, 4))).backward();
+              assertClose(gradients(m), want);
+            }
+          });
+    }
+  }
+
+  /** The first bucket is small; later steps take the order in which gradients came. */
+  @Test
+  void bucketsStartFromTheLastLayerAndAreRebuiltByArrival() {
+    LocalWorld.run(
+        2,
+        rank -> {
+          Sequential m = chain(4, 4);
+          // Registered first, used last: its gradient comes first.
+          Module late =
+              new Module() {
+                final Linear head = registerModule("head", new Linear(rows(0, 4, 4), null));
+                final Sequential body = registerModule("body", m);
+
+                @Override
+                protected Tensor forward(Tensor... inputs) {
+                  return head.call(body.call(inputs));
+                }
+              };
+          Ddp ddp =
+              Ddp.of(
+                  late,
+                  initDeviceMesh("cpu", dim("dp", 2)),
+                  DdpOptions.DEFAULT.withBucketBytes(128).withFirstBucketBytes(64));
+          assertThat(ddp.bucketOrder())
+              .containsExactly(List.of(4), List.of(3, 2), List.of(1, 0));
+          loss(ddp.call(rows(rank, rank + 1, 4))).backward();
+          assertThat(ddp.bucketOrder())
+              .containsExactly(List.of(0), List.of(4, 3), List.of(2, 1));
+        });
+  }
+
+  @Test
+  void reductionsStartWhileBackwardGoesOn() {
+    LocalWorld.run(
+        2,
+        rank -> {
+          Sequential m = chain(3, 4);
+          List<String> events = new ArrayList<>();
+          CommunicationHook noting =
+              bucket -> {
+                events.add("start " + bucket.index());
+                return CommunicationHook.allReduce().start(bucket);
+              };
+          Ddp ddp =
+              Ddp.of(
+                  m,
+                  initDeviceMesh("cpu", dim("dp", 2)),
+                  DdpOptions.DEFAULT
+                      .withHook(noting)
+                      .withBucketBytes(1)
+                      .withFirstBucketBytes(1));
+          Module.Handle unused =
+              m.module("1")
+                  .forwardHook(
+                      (layer, in, out) -> {
+                        Autograd.hook(
+                            out,
+                            g -> {
+                              events.add("backward reaches layer 1");
+                              return g;
+                            });
+                        return out;
+                      });
+          loss(ddp.call(rows(rank, rank + 1, 4))).backward();
+          assertThat(events)
+              .containsExactly("start 0", "backward reaches layer 1", "start 1", "start 2");
+        });
+  }
+
+  /** P21 for whole replicas: what was accumulated without averaging counts in full. */
+  @Test
+  void microbatchesAccumulateBeforeTheyAreAveraged() {
+    List<float[]> want = wholeBatch(3, 4, 12);
+    LocalWorld.run(
+        2,
+        rank -> {
+          Sequential m = chain(3, 4);
+          Ddp ddp = Ddp.of(m, initDeviceMesh("cpu", dim("dp", 2)));
+          for (int micro = 0; micro < 3; micro++) {
+            int first = 4 * micro + 2 * rank;
+            Tensor part = Pointwise.div(loss(ddp.call(rows(first, first + 2, 4))), 3);
+            if (micro < 2) {
+              try (GradientSync.NoSync open = ddp.noSync()) {
+                part.backward();
+              }
+            } else {
+              part.backward();
+            }
+          }
+          assertClose(gradients(m), want);
+        });
+  }
+
+  /** P27: a branch used on one rank only counts as zero on the other; used nowhere it is left. */
+  @Test
+  void unusedParametersAreFoundWhereAllowed() {
+    LocalWorld.run(
+        2,
+        rank -> {
+          DdpOptions find = DdpOptions.DEFAULT.withFindUnusedParameters(true);
+          Tensor x = Tensor.of(new float[] {1, 2}, 1, 2);
+          Ddp ddp = Ddp.of(new TwoPaths(rank == 1), initDeviceMesh("cpu", dim("dp", 2)), find);
+          Reductions.sum(ddp.call(x)).backward();
+          assertThat(ddp.model().parameter("first.weight").grad().toFloatArray())
+              .containsExactly(1, 2);
+          assertThat(ddp.model().parameter("second.weight").grad().toFloatArray())
+              .containsExactly(0.5f, 1);
+          Ddp none = Ddp.of(new TwoPaths(false), initDeviceMesh("cpu", dim("dp", 2)), find);
+          Reductions.sum(none.call(x)).backward();
+          assertThat(none.model().parameter("second.weight").grad()).isNull();
+        });
+  }
+
+  /** A layer used twice: its bucket must not leave with half of the gradient. P22. */
+  @Test
+  void aParameterUsedTwiceIsAveragedOnceItIsComplete() {
+    LocalWorld.run(
+        2,
+        rank -> {
+          Linear shared = new Linear(Tensor.of(new float[] {0.5f, 1, -1, 2}, 2, 2), null);
+          Sequential m = new Sequential(shared, chain(1, 2), shared);
+          Sequential alone =
+              new Sequential(new Linear(shared.parameter("weight").copy(), null), chain(1, 2));
+          Ddp ddp =
+              Ddp.of(
+                  m,
+                  initDeviceMesh("cpu", dim("dp", 2)),
+                  DdpOptions.DEFAULT.withBucketBytes(1).withFirstBucketBytes(1));
+          for (int step = 0; step < 2; step++) {
+            m.zeroGrad();
+            alone.zeroGrad();
+            loss(ddp.call(rows(rank, rank + 1, 2))).backward();
+            Module first = alone.module("0");
+            loss(first.call(alone.call(rows(0, 2, 2)))).backward();
+            assertClose(gradients(m), gradients(alone));
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = DType.class,
+      names = {"BFLOAT16", "FLOAT16"})
+  void compressedGradientsAreCloseAndEqualOnAllRanks(DType dtype) {
+    List<float[]> want = wholeBatch(3, 4, 4);
+    List<List<float[]>> got =
+        LocalWorld.call(
+            2,
+            rank -> {
+              Sequential m = chain(3, 4);
+              Ddp ddp =
+                  Ddp.of(
+                      m,
+                      initDeviceMesh("cpu", dim("dp", 2)),
+                      DdpOptions.DEFAULT.withHook(CommunicationHook.compress(dtype)));
+              loss(ddp.call(rows(2 * rank, 2 * rank + 2, 4))).backward();
+              return gradients(m);
+            });
+    boolean rounded = false;
+    for (int i = 0; i < want.size(); i++) {
+      assertThat(got.get(0).get(i)).containsExactly(got.get(1).get(i));
+      assertThat(got.get(0).get(i)).containsExactly(want.get(i), offset(1e-3f));
+      rounded |= !Arrays.equals(got.get(0).get(i), want.get(i));
+    }
+    assertThat(rounded).isTrue();
+  }
+
+  /** A module with a buffer that forward adds. */
+  private static final class Shifted extends Module {
+    Shifted(float shift) {
+      Tensor unused = registerBuffer("shift", Tensor.of(new float[] {shift}, 1));
+      unused = registerParameter("scale", Tensor.of(new float[] {2}, 1));
+    }
+
+    @Override
+    protected Tensor forward(Tensor... inputs) {
+      return Pointwise.add(Pointwise.mul(inputs[0], parameter("scale")), buffer("shift"));
+    }
+  }
+
+  @Test
+  void everyTrainingForwardStartsWithTheFirstRanksBuffers() {
+    LocalWorld.run(
+        2,
+        rank -> {
+          Shifted m = new Shifted(rank);
+          Ddp ddp = Ddp.of(m, initDeviceMesh("cpu", dim("dp", 2)));
+          Tensor x = Tensor.of(new float[] {1}, 1);
+          Autograd.noGrad(() -> InPlace.copy(m.buffer("shift"), Tensor.of(new float[] {5 + rank}, 1)));
+          assertThat(ddp.call(x).toFloatArray()).containsExactly(7);
+          Module unused = m.eval();
+          Autograd.noGrad(() -> InPlace.copy(m.buffer("shift"), Tensor.of(new float[] {5 + rank}, 1)));
+          assertThat(ddp.call(x).toFloatArray()).containsExactly(7 + rank);
+        });
+  }
+
+  @Test
+  void badOptionsAreRefused() {
+    assertThatThrownBy(() -> DdpOptions.DEFAULT.withBucketBytes(0))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("bucketBytes is 0");
+    assertThatThrownBy(() -> CommunicationHook.compress(DType.FLOAT32))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("float32");
   }
 }
