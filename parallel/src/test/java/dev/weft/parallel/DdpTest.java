@@ -2,6 +2,11 @@ package dev.weft.parallel;
 
 import static dev.weft.mesh.DeviceMesh.dim;
 import static dev.weft.mesh.DeviceMesh.initDeviceMesh;
+import static dev.weft.parallel.SmallModels.assertClose;
+import static dev.weft.parallel.SmallModels.chain;
+import static dev.weft.parallel.SmallModels.gradients;
+import static dev.weft.parallel.SmallModels.loss;
+import static dev.weft.parallel.SmallModels.rows;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.offset;
@@ -89,46 +94,11 @@ class DdpTest {
         .hasMessageContaining("rank 0");
   }
 
-  /** A chain of layers whose backward goes from the last to the first. */
-  private static Sequential chain(int layers, int width) {
-    Module[] parts = new Module[layers];
-    for (int i = 0; i < layers; i++) {
-      float[] w = new float[width * width];
-      for (int k = 0; k < w.length; k++) {
-        w[k] = (float) Math.sin(1 + i * 31 + k) / width;
-      }
-      parts[i] = new Linear(Tensor.of(w, width, width), null);
-    }
-    return new Sequential(parts);
-  }
-
-  private static Tensor rows(int from, int to, int width) {
-    float[] x = new float[(to - from) * width];
-    for (int i = 0; i < x.length; i++) {
-      x[i] = (float) Math.cos(from * width + i);
-    }
-    return Tensor.of(x, to - from, width);
-  }
-
-  private static Tensor loss(Tensor y) {
-    return Reductions.mean(Pointwise.mul(y, y));
-  }
-
-  private static List<float[]> gradients(Module m) {
-    return m.parameters().stream().map(p -> p.grad().toFloatArray()).toList();
-  }
-
   /** What one rank computes with all rows. */
   private static List<float[]> wholeBatch(int layers, int width, int rows) {
     Sequential m = chain(layers, width);
     loss(m.call(rows(0, rows, width))).backward();
     return gradients(m);
-  }
-
-  private static void assertClose(List<float[]> got, List<float[]> want) {
-    for (int i = 0; i < want.size(); i++) {
-      assertThat(got.get(i)).containsExactly(want.get(i), offset(1e-6f));
-    }
   }
 
   @Test
