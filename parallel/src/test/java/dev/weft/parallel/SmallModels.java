@@ -16,10 +16,10 @@ import dev.weft.tensor.op.Reductions;
 import java.util.List;
 
 /** Models and data that are the same on every rank, and what one rank makes of them. */
-final class SmallModels {
+public final class SmallModels {
   private SmallModels() {}
 
-  static Tensor weights(int seed, int... shape) {
+  public static Tensor weights(int seed, int... shape) {
     int n = 1;
     long[] sizes = new long[shape.length];
     for (int i = 0; i < shape.length; i++) {
@@ -34,7 +34,7 @@ final class SmallModels {
   }
 
   /** A chain of layers whose backward goes from the last to the first. */
-  static Sequential chain(int layers, int width) {
+  public static Sequential chain(int layers, int width) {
     Module[] parts = new Module[layers];
     for (int i = 0; i < layers; i++) {
       parts[i] = new Linear(weights(i, width, width), null);
@@ -43,7 +43,7 @@ final class SmallModels {
   }
 
   /** Blocks of two layers with biases, of sizes that do not divide. */
-  static Sequential blocks(int count, int width, int hidden) {
+  public static Sequential blocks(int count, int width, int hidden) {
     Module[] parts = new Module[count];
     for (int i = 0; i < count; i++) {
       parts[i] =
@@ -55,7 +55,7 @@ final class SmallModels {
     return new Sequential(parts);
   }
 
-  static Tensor rows(int from, int to, int width) {
+  public static Tensor rows(int from, int to, int width) {
     float[] x = new float[(to - from) * width];
     for (int i = 0; i < x.length; i++) {
       x[i] = (float) Math.cos(from * width + i);
@@ -63,24 +63,24 @@ final class SmallModels {
     return Tensor.of(x, to - from, width);
   }
 
-  static Tensor loss(Tensor y) {
+  public static Tensor loss(Tensor y) {
     return Reductions.mean(Pointwise.mul(y, y));
   }
 
   /** A tensor's whole value; a collective where it is distributed. */
-  static float[] values(Tensor t) {
+  public static float[] values(Tensor t) {
     return Autograd.noGrad(() -> (t instanceof DTensor d ? d.fullTensor() : t).toFloatArray());
   }
 
-  static List<float[]> gradients(Module m) {
+  public static List<float[]> gradients(Module m) {
     return m.parameters().stream().map(p -> values(p.grad())).toList();
   }
 
-  static List<float[]> parameters(Module m) {
+  public static List<float[]> parameters(Module m) {
     return m.parameters().stream().map(SmallModels::values).toList();
   }
 
-  static void assertClose(List<float[]> got, List<float[]> want) {
+  public static void assertClose(List<float[]> got, List<float[]> want) {
     assertThat(got).hasSameSizeAs(want);
     for (int i = 0; i < want.size(); i++) {
       assertThat(got.get(i)).containsExactly(want.get(i), offset(1e-6f));
