@@ -43,6 +43,7 @@ final class Reducer {
   private boolean[] arrived;
   private final List<Integer> arrivals = new ArrayList<>();
   private int started;
+  private long averaged;
 
   Reducer(Map<String, Tensor> named, ProcessGroup group, DdpOptions options) {
     Map<Tensor, String> distinct = new IdentityHashMap<>();
@@ -127,7 +128,37 @@ final class Reducer {
 
   private void start(Bucket b) {
     started++;
-    b.start();
+    b.start(true);
+  }
+
+  /** How many backwards have been averaged. */
+  long averaged() {
+    return averaged;
+  }
+
+  /** Takes part with zeros in a backward that other ranks run. */
+  void shadow() {
+    arrived = new boolean[parameters.size()];
+    arrivals.clear();
+    for (Bucket b : buckets) {
+      b.start(false);
+    }
+    try (TensorScope scope = TensorScope.openWithoutWaiting()) {
+      if (options.findUnusedParameters()) {
+        boolean[] unused = usedAnywhere();
+      }
+      for (Bucket b : buckets) {
+        b.finish(new boolean[parameters.size()]);
+      }
+      rebuild();
+    }
+  }
+
+  private void rebuild() {
+    if (!rebuilt) {
+      rebuilt = true;
+      buckets = build(firstRanksArrivals());
+    }
   }
 
   private void finish() {
@@ -155,11 +186,9 @@ final class Reducer {
       for (Bucket b : buckets) {
         b.finish(used);
       }
-      if (!rebuilt) {
-        rebuilt = true;
-        buckets = build(firstRanksArrivals());
-      }
+      rebuild();
     }
+    averaged++;
   }
 
   private boolean[] usedAnywhere() {
@@ -207,9 +236,11 @@ final class Reducer {
       this.index = index;
     }
 
-    void start() {
+    void start(boolean own) {
       List<Tensor> mine = members.stream().map(parameters::get).toList();
-      Gradients.settle(mine);
+      if (own) {
+        Gradients.settle(mine);
+      }
       Tensor first = mine.get(0);
       StridedTensor flat =
           TensorScope.outside(() -> Tensors.empty(first.dtype(), first.device(), elements));
@@ -218,7 +249,7 @@ final class Reducer {
       for (Tensor p : mine) {
         StridedTensor part = Parts.of(p);
         StridedTensor piece = Parts.piece(flat, at, part.shape());
-        Tensor g = p.grad();
+        Tensor g = own ? p.grad() : null;
         if (g != null) {
           Parts.copy(Parts.of(g), piece);
         } else if (part.numel() > 0) {

@@ -15,18 +15,21 @@ import dev.weft.c10d.LocalWorld;
 import dev.weft.nn.Linear;
 import dev.weft.nn.Module;
 import dev.weft.nn.Sequential;
+import dev.weft.optim.Sgd;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.op.InPlace;
 import dev.weft.tensor.op.Pointwise;
 import dev.weft.tensor.op.Reductions;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class DdpTest {
   /** Two layers of which the second may be left out. */
@@ -317,6 +320,57 @@ class DdpTest {
           Autograd.noGrad(() -> InPlace.copy(m.buffer("shift"), Tensor.of(new float[] {5 + rank}, 1)));
           assertThat(ddp.call(x).toFloatArray()).containsExactly(7 + rank);
         });
+  }
+
+  /** P27: three batches on one rank and two on the other; nobody hangs, replicas stay equal. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void ranksWithFewerBatchesTakePartUntilAllAreDone(int shorter) {
+    Sequential alone = chain(3, 4);
+    Sgd alonely = Sgd.over(alone.parameters()).learningRate(0.5).build();
+    for (int b = 0; b < 3; b++) {
+      Tensor first = loss(alone.call(rows(b, b + 1, 4)));
+      Tensor both = b < 2 ? Pointwise.add(first, loss(alone.call(rows(b + 10, b + 11, 4)))) : first;
+      Pointwise.div(both, 2).backward();
+      alonely.step();
+      alonely.zeroGrad();
+    }
+    LocalWorld.of(2)
+        .timeout(Duration.ofMinutes(1))
+        .run(
+            rank -> {
+              Sequential m = chain(3, 4);
+              Ddp ddp = Ddp.of(m, initDeviceMesh("cpu", dim("dp", 2)));
+              Sgd optimizer = Sgd.over(m.parameters()).learningRate(0.5).build();
+              boolean isShort = rank == shorter;
+              List<Tensor> batches = new ArrayList<>();
+              for (int b = 0; b < (isShort ? 2 : 3); b++) {
+                int at = isShort ? b + 10 : b;
+                batches.add(rows(at, at + 1, 4));
+              }
+              ddp.join(
+                  batches,
+                  x -> {
+                    loss(ddp.call(x)).backward();
+                    optimizer.step();
+                    optimizer.zeroGrad();
+                  });
+              assertClose(SmallModels.parameters(m), SmallModels.parameters(alone));
+            });
+  }
+
+  @Test
+  void aJoinedStepWithoutABackwardIsRefused() {
+    assertThatThrownBy(
+            () ->
+                LocalWorld.run(
+                    1,
+                    rank -> {
+                      Ddp ddp = Ddp.of(chain(1, 4), initDeviceMesh("cpu", dim("dp", 1)));
+                      ddp.join(List.of(1), x -> {});
+                    }))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("averaged 0 backwards");
   }
 
   @Test
