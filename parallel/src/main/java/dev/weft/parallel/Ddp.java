@@ -1,62 +1,102 @@
 package dev.weft.parallel;
 
-import dev.weft.c10d.CollectiveOptions;
 import dev.weft.c10d.ProcessGroup;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.c10d.Work;
-import dev.weft.dtensor.DTensor;
-import dev.weft.dtensor.Gradients;
 import dev.weft.mesh.DeviceMesh;
 import dev.weft.nn.Module;
-import dev.weft.tensor.DType;
-import dev.weft.tensor.Regions;
-import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
-import dev.weft.tensor.Tensors;
 import dev.weft.tensor.autograd.Autograd;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
-import java.util.Objects;
-import org.jspecify.annotations.Nullable;
+import java.util.function.Consumer;
+import java.util.Set;
 
 /**
  * Data parallelism: every rank of a mesh dimension has the whole model (or the same part of it) and
- * other rows of the batch; gradients are averaged when backward ends. Used by the thread that acts
- * for a rank.
+ * other rows of the batch. Gradients are averaged in buckets while backward goes on, and are the
+ * same on all ranks when it returns. Used by the thread that acts for a rank; all ranks run the
+ * same backwards.
+ *
+ * <p>The mean over ranks is that of the whole batch where all ranks have as many rows. With
+ * distributed parameters each rank averages its part. Buckets follow the reverse order of
+ * registration in the first averaged backward and the order of arrival from then on.
  */
-public final class Ddp {
-  private static final long BUCKET_BYTES = 25L << 20;
-
+public final class Ddp implements GradientSync {
   private final Module model;
   private final ProcessGroup group;
-  private final Map<String, Tensor> parameters;
-  private boolean scheduled;
+  private final Reducer reducer;
+  private boolean sync = true;
+  private final boolean broadcastsBuffers;
+  private long bufferBroadcasts;
 
-  private Ddp(Module model, ProcessGroup group) {
+  private Ddp(Module model, ProcessGroup group, DdpOptions options) {
     this.model = model;
     this.group = group;
-    this.parameters = model.namedParameters();
+    this.reducer = new Reducer(model.namedParameters(), group, options);
+    this.broadcastsBuffers = options.broadcastBuffers() && !model.namedBuffers().isEmpty();
+  }
+
+  /** The same with {@link DdpOptions#DEFAULT}. */
+  public static Ddp of(Module model, DeviceMesh mesh) {
+    return of(model, mesh, DdpOptions.DEFAULT);
   }
 
   /**
    * Takes the first rank's parameters and buffers on all ranks, and from then on averages the
-   * gradients of each backward.
+   * gradients of each backward. To be called once a model, after parameters have been replaced or
+   * moved.
    *
    * @param mesh one dimension; take it from a larger mesh with {@code mesh.get("dp")}
    */
-  public static Ddp of(Module model, DeviceMesh mesh) {
+  public static Ddp of(Module model, DeviceMesh mesh, DdpOptions options) {
     if (mesh.ndim() != 1) {
       throw new IllegalArgumentException(
           "Ddp.of: mesh " + mesh + " has " + mesh.ndim() + " dimensions; expected 1");
     }
-    Ddp ddp = new Ddp(model, mesh.getGroup());
-    ddp.broadcast();
-    for (Tensor p : ddp.parameters.values()) {
-      Autograd.postAccumulateHook(p, unused -> ddp.schedule());
+    Ddp ddp = new Ddp(model, mesh.getGroup(), options);
+    List<Tensor> state = new ArrayList<>(distinct(model.namedParameters().values()));
+    state.addAll(distinct(model.namedBuffers().values()));
+    ddp.broadcast(state, 0);
+    for (Tensor p : ddp.reducer.parameters()) {
+      Autograd.postAccumulateHook(p, ddp::arrived);
+    }
+    if (ddp.broadcastsBuffers) {
+      Module.Handle unused =
+          model.forwardPreHook(
+              (m, inputs) -> {
+                if (ddp.sync && m.isTraining()) {
+                  ddp.broadcastBuffers();
+                }
+                return inputs;
+              });
     }
     return ddp;
+  }
+
+  /** Each once, in the order given, which is the same on all ranks. */
+  private static Set<Tensor> distinct(Collection<Tensor> tensors) {
+    return new LinkedHashSet<>(tensors);
+  }
+
+  private void broadcast(Iterable<Tensor> state, int root) {
+    for (Tensor t : state) {
+      Work unused = group.broadcast(Parts.of(t).alias(), root);
+    }
+  }
+
+  private void broadcastBuffers() {
+    bufferBroadcasts++;
+    broadcast(distinct(model.namedBuffers().values()), 0);
+  }
+
+  private void arrived(Tensor parameter) {
+    if (sync) {
+      reducer.arrived(parameter);
+    }
   }
 
   /** The model. */
@@ -64,119 +104,78 @@ public final class Ddp {
     return model;
   }
 
-  /** The model's output. */
+  /** The model's output; to call the model itself does the same. */
   public Tensor call(Tensor... inputs) {
     return model.call(inputs);
   }
 
-  private void broadcast() {
-    List<Tensor> state = new ArrayList<>(parameters.values());
-    state.addAll(model.namedBuffers().values());
-    for (Tensor t : state) {
-      group.broadcast(part(t), 0);
-    }
+  /**
+   * Whether the next backwards average. The gradients of those that do not are accumulated, and
+   * averaged with the next backward that does.
+   */
+  @Override
+  public void requiresGradientSync(boolean sync) {
+    this.sync = sync;
   }
 
-  /** This rank's memory of a tensor. */
-  private static StridedTensor part(Tensor t) {
-    return t instanceof DTensor d
-        ? (StridedTensor) Autograd.noGrad(() -> d.toLocal())
-        : (StridedTensor) t.detach();
+  @Override
+  public boolean requiresGradientSync() {
+    return sync;
   }
 
-  private void schedule() {
-    if (!scheduled) {
-      scheduled = true;
-      Autograd.afterBackward(this::average);
+  /**
+   * Runs a step for each batch where ranks have different numbers of them. A rank that is done
+   * takes part in the averages of the others with zeros (the mean stays one over all ranks), and in
+   * the end all take parameters and buffers of the first rank that had most batches. Optimiser
+   * state stays as it is. Before each step the ranks ask each other whether anybody goes on, for
+   * which the host waits.
+   *
+   * @param step one forward in training (where buffers are broadcast) and one backward that
+   *     averages, besides what concerns no other rank
+   */
+  public <T> void join(Iterable<? extends T> batches, Consumer<? super T> step) {
+    long count = 0;
+    for (T batch : batches) {
+      long ignored = highest(1);
+      long before = reducer.averaged();
+      long forwards = bufferBroadcasts;
+      step.accept(batch);
+      boolean buffersOnce = !broadcastsBuffers || bufferBroadcasts == forwards + 1;
+      if (reducer.averaged() != before + 1 || !buffersOnce) {
+        throw new IllegalStateException(
+            "Ddp.join: step "
+                + count
+                + " averaged "
+                + (reducer.averaged() - before)
+                + " backwards and ran "
+                + (broadcastsBuffers ? bufferBroadcasts - forwards : 1)
+                + " forwards in training; expected one of each, which ranks that are done repeat");
+      }
+      count++;
     }
+    while (highest(0) > 0) {
+      if (broadcastsBuffers) {
+        broadcastBuffers();
+      }
+      reducer.shadow();
+    }
+    int n = group.size();
+    int root = n - 1 - (int) (highest(count * n + n - 1 - group.rank()) % n);
+    List<Tensor> state = new ArrayList<>(distinct(model.namedParameters().values()));
+    state.addAll(distinct(model.namedBuffers().values()));
+    broadcast(state, root);
   }
 
-  private void average() {
-    scheduled = false;
-    List<String> missing =
-        parameters.entrySet().stream()
-            .filter(e -> e.getValue().grad() == null)
-            .map(Map.Entry::getKey)
-            .toList();
-    if (!missing.isEmpty()) {
-      throw new IllegalStateException(
-          "Ddp: backward gave no gradient to "
-              + missing
-              + " on rank "
-              + group.globalRank(group.rank())
-              + "; every parameter must take part in the loss on every rank");
-    }
-    Gradients.settle(parameters.values());
+  private long highest(long mine) {
     try (TensorScope scope = TensorScope.open()) {
-      List<Bucket> buckets = buckets();
-      for (Bucket b : buckets) {
-        b.launch(group);
-      }
-      for (Bucket b : buckets) {
-        b.finish();
-      }
+      Tensor value = Tensor.of(new long[] {mine}, 1).to(group.controlDevice());
+      Work unused = group.allReduce(value, ReduceOp.MAX);
+      return value.toLongArray()[0];
     }
   }
 
-  private List<Bucket> buckets() {
-    List<Bucket> buckets = new ArrayList<>();
-    Bucket open = null;
-    for (Tensor p : parameters.values()) {
-      StridedTensor g = part(Objects.requireNonNull(p.grad()));
-      if (open == null || open.dtype != g.dtype() || open.bytes > BUCKET_BYTES) {
-        open = new Bucket(g.dtype());
-        buckets.add(open);
-      }
-      open.add(g);
-    }
-    return buckets;
-  }
-
-  /** Gradients that travel together. */
-  private static final class Bucket {
-    final DType dtype;
-    final List<StridedTensor> gradients = new ArrayList<>();
-    long bytes;
-    private @Nullable StridedTensor flat;
-    private @Nullable Work work;
-
-    Bucket(DType dtype) {
-      this.dtype = dtype;
-    }
-
-    void add(StridedTensor g) {
-      gradients.add(g);
-      bytes += g.numel() * dtype.byteSize();
-    }
-
-    void launch(ProcessGroup group) {
-      StridedTensor all = Tensors.empty(dtype, gradients.get(0).device(), bytes / dtype.byteSize());
-      move(all, true);
-      flat = all;
-      work = group.allReduce(all, ReduceOp.AVG, CollectiveOptions.ASYNC);
-    }
-
-    void finish() {
-      Objects.requireNonNull(work).await();
-      move(Objects.requireNonNull(flat), false);
-    }
-
-    private void move(StridedTensor all, boolean in) {
-      long at = 0;
-      for (StridedTensor g : gradients) {
-        long n = g.numel();
-        StridedTensor piece = Regions.narrow(all, 0, at, n);
-        StridedTensor shaped = n == 0 ? g : Regions.reshaped(piece, g.shape());
-        if (n > 0) {
-          Regions.copy(in ? g : shaped, in ? shaped : g);
-        }
-        at += n;
-      }
-      if (!in) {
-        for (StridedTensor g : gradients) {
-          g.storage().bumpVersion();
-        }
-      }
-    }
+  /** The parameters of each bucket, by position of registration, in the order of reduction. */
+  List<List<Integer>> bucketOrder() {
+    return reducer.order();
   }
 }

@@ -29,6 +29,20 @@ public final class GoldenRun {
     return new GoldenRun(name, variants.get(name));
   }
 
+  /**
+   * The run of {@code model} under a recorded layout's name, such as {@code fsdp2_tp2} or {@code
+   * 1f1b}.
+   *
+   * @throws IllegalArgumentException if it is not recorded
+   */
+  public static GoldenRun named(String model, String layout) {
+    JsonNode variants = Resources.gzippedTree("golden_" + model + ".json.gz").get("variants");
+    if (!variants.has(layout)) {
+      throw new IllegalArgumentException("there is no recorded run '" + layout + "' of " + model);
+    }
+    return new GoldenRun(layout, variants.get(layout));
+  }
+
   /** The layout's name. */
   public String layout() {
     return layout;
@@ -42,6 +56,16 @@ public final class GoldenRun {
   /** The recorded norm of the gradient before clipping. */
   public double gradNorm(int step) {
     return variant.get("grad_norm").get(step).asDouble();
+  }
+
+  /** The recorded sum of a parameter's final values. */
+  public double sum(String parameter) {
+    return variant.get("params").get(parameter).get("sum").asDouble();
+  }
+
+  /** The recorded sum of the squares of a parameter's final values. */
+  public double sumOfSquares(String parameter) {
+    return variant.get("params").get(parameter).get("sumsq").asDouble();
   }
 
   /** What is wrong with a step's values, or an empty text. */

@@ -114,7 +114,8 @@ class GuideTest {
             MeshGuide.class,
             PlacementsGuide.class,
             TensorParallelGuide.class,
-            CheckpointsGuide.class)) {
+            CheckpointsGuide.class,
+            ParallelGuide.class)) {
       for (Method m : type.getDeclaredMethods()) {
         if (m.isAnnotationPresent(Ranks.class)) {
           there.add(type.getSimpleName() + "." + m.getName());
@@ -158,6 +159,7 @@ class GuideTest {
           "dev.weft.dtensor.tp",
           "dev.weft.dtensor.checkpoint",
           "dev.weft.parallel",
+          "dev.weft.parallel.pipeline",
           "dev.weft.tensor",
           "dev.weft.tensor.op",
           "dev.weft.tensor.autograd",

@@ -110,7 +110,10 @@ public final class Autograd {
     }
   }
 
-  /** Calls {@code hook} with a leaf each time its {@code grad} has been accumulated. */
+  /**
+   * Calls {@code hook} with a leaf once in each backward that reaches it, as soon as its {@code
+   * grad} has all contributions of that backward, be it used in one place or in several.
+   */
   public static void postAccumulateHook(Tensor leaf, Consumer<Tensor> hook) {
     requireGrad(leaf, "postAccumulateHook");
     if (leaf.autograd().gradFn != null) {
@@ -119,7 +122,7 @@ public final class Autograd {
               + leaf.autograd().gradFn.op()
               + "'");
     }
-    leaf.autograd().postAccumulateHooks().add(hook);
+    leaf.autograd().addPostAccumulateHook(hook);
   }
 
   /**

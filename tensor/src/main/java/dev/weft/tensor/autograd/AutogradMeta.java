@@ -13,6 +13,9 @@ import org.jspecify.annotations.Nullable;
  * backward through it.
  */
 public final class AutogradMeta {
+  // Whether backward has to look for such hooks at all.
+  private static volatile boolean anyPostAccumulateHook;
+
   boolean requiresGrad;
   @Nullable Node gradFn;
   int outputIndex;
@@ -47,11 +50,20 @@ public final class AutogradMeta {
     return hooks == null ? gradient : Node.runHooks(hooks, gradient);
   }
 
-  List<Consumer<Tensor>> postAccumulateHooks() {
+  static boolean anyPostAccumulateHook() {
+    return anyPostAccumulateHook;
+  }
+
+  boolean hasPostAccumulateHooks() {
+    return postAccumulateHooks != null;
+  }
+
+  void addPostAccumulateHook(Consumer<Tensor> hook) {
     if (postAccumulateHooks == null) {
       postAccumulateHooks = new ArrayList<>();
     }
-    return postAccumulateHooks;
+    postAccumulateHooks.add(hook);
+    anyPostAccumulateHook = true;
   }
 
   void runPostAccumulateHooks(Tensor leaf) {

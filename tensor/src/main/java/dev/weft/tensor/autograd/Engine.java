@@ -36,6 +36,8 @@ final class Engine {
   private final @Nullable Tensor[] found;
   private @Nullable Set<Node> useful;
   private final List<Runnable> callbacks = new ArrayList<>();
+  // Leaves with hooks that wait for the last contribution; null where no leaf has any.
+  private @Nullable HookedLeaves hookedLeaves;
 
   Engine(boolean retainGraph, @Nullable List<Tensor> wanted) {
     this.retainGraph = retainGraph;
@@ -50,6 +52,8 @@ final class Engine {
     try {
       if (wanted != null) {
         useful = usefulNodes(roots);
+      } else if (AutogradMeta.anyPostAccumulateHook()) {
+        hookedLeaves = HookedLeaves.of(roots);
       }
       try (TensorScope scope = TensorScope.openWithoutWaiting()) {
         for (int i = 0; i < roots.size(); i++) {
@@ -57,7 +61,14 @@ final class Engine {
         }
       }
       while (!ready.isEmpty()) {
-        step(ready.remove());
+        Node node = ready.remove();
+        step(node);
+        if (hookedLeaves != null) {
+          hookedLeaves.done(node.edges());
+        }
+      }
+      if (hookedLeaves != null) {
+        hookedLeaves.finish();
       }
       for (Runnable callback : callbacks) {
         callback.run();
@@ -77,11 +88,11 @@ final class Engine {
     }
   }
 
-  /** Runs something when this thread's backward has reached all leaves. */
   static boolean isRunning() {
     return CURRENT.get() != null;
   }
 
+  /** Runs something when this thread's backward has reached all leaves. */
   static void whenDone(Runnable callback) {
     Engine engine = CURRENT.get();
     if (engine == null) {
@@ -226,7 +237,7 @@ final class Engine {
     }
   }
 
-  private static void accumulate(TensorScope scope, Tensor leaf, Tensor gradient, int uses) {
+  private void accumulate(TensorScope scope, Tensor leaf, Tensor gradient, int uses) {
     AutogradMeta meta = leaf.autograd();
     Tensor before = meta.grad;
     if (before != null) {
@@ -238,7 +249,9 @@ final class Engine {
     } else {
       adopt(scope, leaf, gradient, uses);
     }
-    meta.runPostAccumulateHooks(leaf);
+    if (hookedLeaves != null) {
+      hookedLeaves.arrived(leaf);
+    }
   }
 
   /** Makes a gradient the leaf's own: as it is where nothing else uses it, else a copy. */
