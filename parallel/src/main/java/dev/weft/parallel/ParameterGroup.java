@@ -156,8 +156,7 @@ final class ParameterGroup {
       p.copyGradientTo(input, offsets(at, each));
       at += p.chunkElements();
     }
-    Work work =
-        group.reduceScatterTensor(output, input, ReduceOp.AVG, CollectiveOptions.ASYNC);
+    Work work = group.reduceScatterTensor(output, input, ReduceOp.AVG, CollectiveOptions.ASYNC);
     reduction = new Reduction(input, output, work);
   }
 

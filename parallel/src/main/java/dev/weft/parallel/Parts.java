@@ -12,9 +12,7 @@ final class Parts {
 
   /** This rank's memory of a plain or distributed tensor, without history. */
   static StridedTensor of(Tensor t) {
-    return t instanceof DTensor d
-        ? (StridedTensor) DTensorInternals.local(d)
-        : (StridedTensor) t;
+    return t instanceof DTensor d ? (StridedTensor) DTensorInternals.local(d) : (StridedTensor) t;
   }
 
   /** Part of a flat buffer, in the shape of a tensor. */

@@ -65,11 +65,9 @@ final class ShardedParameter {
     this.ranks = mesh.size(shardDim);
     this.wholeShape = local.shape().clone();
     this.chunkRows = (wholeShape[0] + ranks - 1) / ranks;
-    this.rowElements =
-        Shapes.numel(Arrays.copyOfRange(wholeShape, 1, wholeShape.length));
+    this.rowElements = Shapes.numel(Arrays.copyOfRange(wholeShape, 1, wholeShape.length));
     StridedTensor part =
-        TensorScope.outside(
-            () -> Regions.copyOf(rows(local, mesh.coordinate(shardDim))));
+        TensorScope.outside(() -> Regions.copyOf(rows(local, mesh.coordinate(shardDim))));
     this.sharded = distributed(p, part, mesh);
     this.storage =
         UnshardedStorage.of(path, p.device(), Shapes.numel(wholeShape) * wholeDtype.byteSize());
@@ -129,8 +127,7 @@ final class ShardedParameter {
 
   private Tensor wholeTensor(Tensor p) {
     StridedTensor t =
-        new StridedTensor(
-            storage, wholeDtype, wholeShape, Shapes.contiguousStrides(wholeShape), 0);
+        new StridedTensor(storage, wholeDtype, wholeShape, Shapes.contiguousStrides(wholeShape), 0);
     if (!(p instanceof DTensor d)) {
       return t;
     }
@@ -233,13 +230,11 @@ final class ShardedParameter {
     StridedTensor piece = Parts.piece(flat, at, part.shape());
     Tensor before = sharded.grad();
     if (before != null) {
-      Tensor unused =
-          dev.weft.tensor.op.InPlace.add(Parts.of(before), piece.to(part.dtype()));
+      Tensor unused = dev.weft.tensor.op.InPlace.add(Parts.of(before), piece.to(part.dtype()));
       return;
     }
     StridedTensor own =
-        TensorScope.outside(
-            () -> Tensors.empty(part.dtype(), part.device(), part.shape()));
+        TensorScope.outside(() -> Tensors.empty(part.dtype(), part.device(), part.shape()));
     Parts.copy(piece, own);
     DTensor g =
         DTensor.fromLocal(
