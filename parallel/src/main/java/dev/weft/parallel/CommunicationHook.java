@@ -26,8 +26,7 @@ public interface CommunicationHook {
   /** The average, in the gradients' own dtype. */
   static CommunicationHook allReduce() {
     return bucket -> {
-      Work work =
-          bucket.group().allReduce(bucket.buffer(), ReduceOp.AVG, CollectiveOptions.ASYNC);
+      Work work = bucket.group().allReduce(bucket.buffer(), ReduceOp.AVG, CollectiveOptions.ASYNC);
       return () -> {
         work.await();
         return bucket.buffer();

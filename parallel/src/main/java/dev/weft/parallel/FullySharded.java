@@ -72,8 +72,7 @@ public final class FullySharded implements GradientSync {
    * @throws IllegalArgumentException if a parameter has no dimension, is tied to one that was
    *     sharded by another call, or cannot be cut together with its tensor parallelism
    */
-  public static FullySharded fullyShard(
-      Module module, DeviceMesh mesh, FullyShardedPolicy policy) {
+  public static FullySharded fullyShard(Module module, DeviceMesh mesh, FullyShardedPolicy policy) {
     if (mesh.ndim() != 1 && mesh.ndim() != 2) {
       throw new IllegalArgumentException(
           "fullyShard: mesh "
@@ -128,6 +127,7 @@ public final class FullySharded implements GradientSync {
                           + before
                           + "', which another call has sharded; shard both by one call");
                 }
+                ShardedParameter.check(path, p);
                 int dot = path.lastIndexOf('.');
                 Place place =
                     new Place(
@@ -142,8 +142,7 @@ public final class FullySharded implements GradientSync {
         (p, path) -> {
           DType whole = policy.paramDtype() == null ? p.dtype() : policy.paramDtype();
           ShardedParameter s =
-              new ShardedParameter(
-                  path, Objects.requireNonNull(places.get(p)), p, mesh, whole);
+              new ShardedParameter(path, Objects.requireNonNull(places.get(p)), p, mesh, whole);
           kinds.computeIfAbsent(new Kind(whole, p.device()), k -> new ArrayList<>()).add(s);
           CUT.put(p, path);
           p.close();

@@ -55,8 +55,7 @@ public final class GradientScaler {
   /** Doubles the scale after another number of good updates. */
   public GradientScaler withGrowthInterval(int updates) {
     if (updates < 1) {
-      throw new IllegalArgumentException(
-          "growthInterval is " + updates + "; expected 1 or more");
+      throw new IllegalArgumentException("growthInterval is " + updates + "; expected 1 or more");
     }
     growthInterval = updates;
     return this;

@@ -149,11 +149,9 @@ class DdpTest {
                   late,
                   initDeviceMesh("cpu", dim("dp", 2)),
                   DdpOptions.DEFAULT.withBucketBytes(128).withFirstBucketBytes(64));
-          assertThat(ddp.bucketOrder())
-              .containsExactly(List.of(4), List.of(3, 2), List.of(1, 0));
+          assertThat(ddp.bucketOrder()).containsExactly(List.of(4), List.of(3, 2), List.of(1, 0));
           loss(ddp.call(rows(rank, rank + 1, 4))).backward();
-          assertThat(ddp.bucketOrder())
-              .containsExactly(List.of(0), List.of(4, 3), List.of(2, 1));
+          assertThat(ddp.bucketOrder()).containsExactly(List.of(0), List.of(4, 3), List.of(2, 1));
         });
   }
 
@@ -173,10 +171,7 @@ class DdpTest {
               Ddp.of(
                   m,
                   initDeviceMesh("cpu", dim("dp", 2)),
-                  DdpOptions.DEFAULT
-                      .withHook(noting)
-                      .withBucketBytes(1)
-                      .withFirstBucketBytes(1));
+                  DdpOptions.DEFAULT.withHook(noting).withBucketBytes(1).withFirstBucketBytes(1));
           Module.Handle unused =
               m.module("1")
                   .forwardHook(
@@ -314,10 +309,12 @@ class DdpTest {
           Shifted m = new Shifted(rank);
           Ddp ddp = Ddp.of(m, initDeviceMesh("cpu", dim("dp", 2)));
           Tensor x = Tensor.of(new float[] {1}, 1);
-          Autograd.noGrad(() -> InPlace.copy(m.buffer("shift"), Tensor.of(new float[] {5 + rank}, 1)));
+          Autograd.noGrad(
+              () -> InPlace.copy(m.buffer("shift"), Tensor.of(new float[] {5 + rank}, 1)));
           assertThat(ddp.call(x).toFloatArray()).containsExactly(7);
           Module unused = m.eval();
-          Autograd.noGrad(() -> InPlace.copy(m.buffer("shift"), Tensor.of(new float[] {5 + rank}, 1)));
+          Autograd.noGrad(
+              () -> InPlace.copy(m.buffer("shift"), Tensor.of(new float[] {5 + rank}, 1)));
           assertThat(ddp.call(x).toFloatArray()).containsExactly(7 + rank);
         });
   }

@@ -86,7 +86,12 @@ class FullyShardedTest {
 
   @ParameterizedTest
   @CsvSource({
-    "1,true,true", "2,true,true", "4,true,true", "2,false,true", "2,true,false", "4,false,false"
+    "1,true,true",
+    "2,true,true",
+    "4,true,true",
+    "2,false,true",
+    "2,true,false",
+    "4,false,false"
   })
   void trainingIsThatOfOneRank(int ranks, boolean reshard, boolean prefetch) {
     Run want = train(blocks(BLOCKS, WIDTH, HIDDEN), 4, 0, ROWS);
@@ -110,8 +115,7 @@ class FullyShardedTest {
     LocalWorld.run(
         2,
         rank -> {
-          Sequential m =
-              sharded(initDeviceMesh("cpu", dim("dp", 2)), FullyShardedPolicy.DEFAULT);
+          Sequential m = sharded(initDeviceMesh("cpu", dim("dp", 2)), FullyShardedPolicy.DEFAULT);
           DTensor w = (DTensor) m.parameter("0.0.weight");
           assertThat(w.shape()).containsExactly(HIDDEN, WIDTH);
           assertThat(w.toLocal().shape()).containsExactly(rank == 0 ? 4 : 3, WIDTH);
@@ -146,8 +150,7 @@ class FullyShardedTest {
                           Autograd.hook(
                               out,
                               g -> {
-                                backward.add(
-                                    parts.stream().map(FullySharded::isWhole).toList());
+                                backward.add(parts.stream().map(FullySharded::isWhole).toList());
                                 return g;
                               });
                           return out;
@@ -179,8 +182,7 @@ class FullyShardedTest {
         rank -> {
           List<Tensor> seen = new ArrayList<>();
           Sequential m = blocks(1, WIDTH, HIDDEN);
-          FullySharded unused =
-              FullySharded.fullyShard(m, initDeviceMesh("cpu", dim("dp", 1)));
+          FullySharded unused = FullySharded.fullyShard(m, initDeviceMesh("cpu", dim("dp", 1)));
           Module.Handle handle =
               m.module("0.0")
                   .forwardPreHook(
@@ -259,9 +261,7 @@ class FullyShardedTest {
           Sequential m = blocks(2, WIDTH, hidden);
           Sequential unused =
               Parallelize.parallelizeModule(
-                  m,
-                  mesh.get("tp"),
-                  Map.of("*.0", Styles.colwise(), "*.2", Styles.rowwise()));
+                  m, mesh.get("tp"), Map.of("*.0", Styles.colwise(), "*.2", Styles.rowwise()));
           shard(m, mesh.get("dp"), FullyShardedPolicy.DEFAULT);
           DTensor w = (DTensor) m.parameter("0.0.weight");
           assertThat(w.placements()).hasToString(tp == 1 ? "[S(0), S(0)]" : "[SS(0,2), S(0)]");
@@ -372,8 +372,7 @@ class FullyShardedTest {
     LocalWorld.run(
         4,
         rank -> {
-          Sequential m =
-              sharded(initDeviceMesh("cpu", dim("dp", 4)), FullyShardedPolicy.DEFAULT);
+          Sequential m = sharded(initDeviceMesh("cpu", dim("dp", 4)), FullyShardedPolicy.DEFAULT);
           Map<String, Double> scalars = Checkpoint.latest(folder).orElseThrow().load(m, null);
           assertClose(parameters(m), saved.get(0));
         });
@@ -413,6 +412,22 @@ class FullyShardedTest {
           assertThatThrownBy(() -> FullySharded.fullyShard(m, mesh))
               .isInstanceOf(IllegalArgumentException.class)
               .hasMessageContaining("3 dimensions");
+          Module scalar =
+              new Module() {
+                {
+                  Tensor unused = registerParameter("w", weights(1, 2, 2));
+                  unused = registerParameter("scale", weights(2, 1).reshape());
+                }
+
+                @Override
+                protected Tensor forward(Tensor... inputs) {
+                  return inputs[0];
+                }
+              };
+          assertThatThrownBy(() -> FullySharded.fullyShard(scalar, mesh.get("a")))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessageContaining("'scale' has no dimension");
+          assertThat(scalar.parameter("w")).isNotInstanceOf(DTensor.class);
           FullySharded unused = FullySharded.fullyShard(m, mesh.get("a"));
           assertThatThrownBy(() -> FullySharded.fullyShard(m, mesh.get("a")))
               .isInstanceOf(IllegalArgumentException.class)

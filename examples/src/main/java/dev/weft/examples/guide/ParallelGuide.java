@@ -77,8 +77,7 @@ final class ParallelGuide {
   @Ranks(2)
   static void accumulation() {
     var mesh = initDeviceMesh("cpu", dim("dp", 2));
-    var options =
-        DdpOptions.DEFAULT.withHook(CommunicationHook.compress(DType.BFLOAT16));
+    var options = DdpOptions.DEFAULT.withHook(CommunicationHook.compress(DType.BFLOAT16));
     var ddp = Ddp.of(model(), mesh, options);
     Tensor x = rows(mesh.getLocalRank(), 2);
     try (var open = ddp.noSync()) {
@@ -125,8 +124,7 @@ final class ParallelGuide {
     var stage = Stages.split(model(), List.of("0", "1"), List.of("1")).get(mesh.coordinate(1));
     var ddp = Ddp.of(stage, mesh.get("dp"));
     var pipeline =
-        Pipeline.of(
-                mesh.get("pp"), List.of(stage), Schedule.ONE_F_ONE_B, 2, ParallelGuide::loss)
+        Pipeline.of(mesh.get("pp"), List.of(stage), Schedule.ONE_F_ONE_B, 2, ParallelGuide::loss)
             .withSync(0, ddp);
     Tensor x = rows(mesh.coordinate(0), 2);
     Tensor loss = pipeline.step(x, x); // leaves gradients in the parameters

@@ -85,7 +85,8 @@ class ParallelRunsTest {
         .forEach(
             (name, p) -> {
               float[] values =
-                  Autograd.noGrad(() -> (p instanceof DTensor d ? d.fullTensor() : p).toFloatArray());
+                  Autograd.noGrad(
+                      () -> (p instanceof DTensor d ? d.fullTensor() : p).toFloatArray());
               double sum = IntStream.range(0, values.length).mapToDouble(i -> values[i]).sum();
               double squares =
                   IntStream.range(0, values.length)
@@ -211,8 +212,7 @@ class ParallelRunsTest {
     LocalWorld.run(
         dp * stages * tp,
         rank -> {
-          DeviceMesh mesh =
-              initDeviceMesh("cpu", dim("dp", dp), dim("pp", stages), dim("tp", tp));
+          DeviceMesh mesh = initDeviceMesh("cpu", dim("dp", dp), dim("pp", stages), dim("tp", tp));
           int half = (config.nLayers() + 1) / 2;
           Module stage =
               Stages.split(
@@ -221,8 +221,7 @@ class ParallelRunsTest {
                       List.of("layers." + half))
                   .get(mesh.coordinate(1));
           if (tp > 1) {
-            Module unused =
-                Parallelize.parallelizeModule(stage, mesh.get("tp"), plan(stage));
+            Module unused = Parallelize.parallelizeModule(stage, mesh.get("tp"), plan(stage));
           }
           Pipeline pipeline =
               Pipeline.of(
@@ -248,8 +247,7 @@ class ParallelRunsTest {
               double own = Clipping.gradNorm(stage.parameters());
               double norm = Math.sqrt(total(mesh.getGroup("pp"), own * own));
               float scale = (float) Math.min(1, config.clip() / (norm + 1e-6));
-              Autograd.noGrad(
-                  () -> stage.parameters().forEach(p -> InPlace.mul(p.grad(), scale)));
+              Autograd.noGrad(() -> stage.parameters().forEach(p -> InPlace.mul(p.grad(), scale)));
               optimizer.learningRate(config.learningRate(step));
               optimizer.step();
               optimizer.zeroGrad();

@@ -27,6 +27,7 @@ import java.util.Objects;
 final class Messages {
   // The dtype, the number of dimensions, and up to so many sizes.
   private static final int SIZES = 8;
+  private static final List<DType> DTYPES = List.of(DType.values());
 
   private final DeviceMesh mesh;
   private final ProcessGroup forward;
@@ -52,9 +53,7 @@ final class Messages {
     this.microbatches = microbatches;
     this.forward = mesh.getGroup();
     this.backward =
-        mesh.size() == 1
-            ? forward
-            : Distributed.newGroup(forward.ranks(), GroupOptions.DEFAULT);
+        mesh.size() == 1 ? forward : Distributed.newGroup(forward.ranks(), GroupOptions.DEFAULT);
   }
 
   private int peer(int stage) {
@@ -75,8 +74,7 @@ final class Messages {
   }
 
   private Arriving receive(Action a, Shape shape) {
-    StridedTensor t =
-        TensorScope.outside(() -> Tensors.empty(shape.dtype, device, shape.sizes));
+    StridedTensor t = TensorScope.outside(() -> Tensors.empty(shape.dtype, device, shape.sizes));
     ProcessGroup group = a.isForward() ? forward : backward;
     int peer = peer(a.isForward() ? a.stage() - 1 : a.stage() + 1);
     return new Arriving(t, group.irecv(t, peer, tag(a.stage(), a.microbatch())));
@@ -120,14 +118,12 @@ final class Messages {
               + Arrays.toString(known.sizes)
               + ", as of the first microbatch");
     }
-    sends.add(
-        forward.isend(plain(output, stage), peer(stage + 1), tag(stage + 1, microbatch)));
+    sends.add(forward.isend(plain(output, stage), peer(stage + 1), tag(stage + 1, microbatch)));
   }
 
   /** Sends the gradient of a stage's input to the stage before. */
   void sendGradient(int stage, int microbatch, Tensor gradient) {
-    sends.add(
-        backward.isend(plain(gradient, stage), peer(stage - 1), tag(stage - 1, microbatch)));
+    sends.add(backward.isend(plain(gradient, stage), peer(stage - 1), tag(stage - 1, microbatch)));
   }
 
   private static Tensor plain(Tensor t, int stage) {
@@ -151,7 +147,7 @@ final class Messages {
               + SIZES);
     }
     long[] form = new long[2 + SIZES];
-    form[0] = shape.dtype.ordinal();
+    form[0] = DTYPES.indexOf(shape.dtype);
     form[1] = shape.sizes.length;
     System.arraycopy(shape.sizes, 0, form, 2, shape.sizes.length);
     Tensor message = Tensor.of(form, form.length).to(forward.controlDevice());
@@ -162,8 +158,7 @@ final class Messages {
     Tensor message = Tensor.of(new long[2 + SIZES], 2 + SIZES).to(forward.controlDevice());
     Work unused = forward.recv(message, peer(stage - 1), 0);
     long[] form = message.toLongArray();
-    return new Shape(
-        DType.values()[(int) form[0]], Arrays.copyOfRange(form, 2, 2 + (int) form[1]));
+    return new Shape(DTYPES.get((int) form[0]), Arrays.copyOfRange(form, 2, 2 + (int) form[1]));
   }
 
   /** Waits until all sends are done. */

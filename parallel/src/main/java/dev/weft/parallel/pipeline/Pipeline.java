@@ -146,9 +146,7 @@ public final class Pipeline {
         if (a.stage() == stages() - 1) {
           Tensor part = output.detach();
           Tensor before = total;
-          total =
-              Autograd.noGrad(
-                  () -> before == null ? part.copy() : Pointwise.add(before, part));
+          total = Autograd.noGrad(() -> before == null ? part.copy() : Pointwise.add(before, part));
         }
       }
       messages.finish();
@@ -162,7 +160,11 @@ public final class Pipeline {
   private List<Tensor> cut(String what, @Nullable Tensor batch) {
     if (batch == null) {
       throw new IllegalArgumentException(
-          "Pipeline.step: " + what + " is null on rank " + rank + " of the pipeline, which reads it");
+          "Pipeline.step: "
+              + what
+              + " is null on rank "
+              + rank
+              + " of the pipeline, which reads it");
     }
     long rows = batch.size(0);
     if (rows % microbatches != 0 || rows == 0) {
@@ -247,8 +249,7 @@ public final class Pipeline {
         Tensor g = pass.input.grad();
         Tensor sent = g == null ? Creation.zerosLike(pass.input) : g;
         if (ranks == 1) {
-          handed.put(
-              Action.backward(a.stage() - 1, a.microbatch()), scope.keep(sent.copy()));
+          handed.put(Action.backward(a.stage() - 1, a.microbatch()), scope.keep(sent.copy()));
         } else {
           messages.sendGradient(a.stage(), a.microbatch(), sent);
         }

@@ -85,8 +85,7 @@ public enum Schedule {
   }
 
   /** Some forwards, then a forward and a backward in turn, then what is left. */
-  private static List<Action> alternate(
-      List<Action> forwards, List<Action> backwards, int warmup) {
+  private static List<Action> alternate(List<Action> forwards, List<Action> backwards, int warmup) {
     int first = Math.min(warmup, forwards.size());
     List<Action> list = new ArrayList<>(forwards.subList(0, first));
     for (int i = first; i < forwards.size(); i++) {

@@ -138,8 +138,7 @@ public final class Stages {
         return;
       }
       Module child = children().get(names[at]);
-      Holder holder =
-          child instanceof Holder h ? h : registerModule(names[at], new Holder());
+      Holder holder = child instanceof Holder h ? h : registerModule(names[at], new Holder());
       holder.put(names, at + 1, part);
     }
 

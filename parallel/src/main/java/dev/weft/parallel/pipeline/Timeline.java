@@ -74,7 +74,9 @@ public final class Timeline {
 
   private static @Nullable Integer ready(Action a, int stages, Map<Action, Integer> done) {
     if (a.isForward()) {
-      return a.stage() == 0 ? Integer.valueOf(0) : done.get(Action.forward(a.stage() - 1, a.microbatch()));
+      return a.stage() == 0
+          ? Integer.valueOf(0)
+          : done.get(Action.forward(a.stage() - 1, a.microbatch()));
     }
     Integer own = done.get(Action.forward(a.stage(), a.microbatch()));
     Integer behind =

@@ -74,8 +74,7 @@ class PipelineTest {
 
     void check(List<Module> mine) {
       gradientsOf(mine)
-          .forEach(
-              (name, g) -> assertThat(g).containsExactly(gradients.get(name), offset(1e-6f)));
+          .forEach((name, g) -> assertThat(g).containsExactly(gradients.get(name), offset(1e-6f)));
     }
   }
 
@@ -90,10 +89,22 @@ class PipelineTest {
   /** P25, P26: fewer microbatches than stages, or one, and chains of any length. */
   @ParameterizedTest
   @CsvSource({
-    "GPIPE,1,1,3", "GPIPE,2,1,4", "GPIPE,4,1,1", "GPIPE,4,1,2", "GPIPE,3,2,3", "GPIPE,1,3,2",
-    "ONE_F_ONE_B,1,1,3", "ONE_F_ONE_B,2,1,4", "ONE_F_ONE_B,4,1,1", "ONE_F_ONE_B,4,1,2",
-    "ONE_F_ONE_B,4,1,3", "ONE_F_ONE_B,4,1,6", "INTERLEAVED,2,2,4", "INTERLEAVED,3,2,3",
-    "INTERLEAVED,2,3,2", "INTERLEAVED,1,2,3"
+    "GPIPE,1,1,3",
+    "GPIPE,2,1,4",
+    "GPIPE,4,1,1",
+    "GPIPE,4,1,2",
+    "GPIPE,3,2,3",
+    "GPIPE,1,3,2",
+    "ONE_F_ONE_B,1,1,3",
+    "ONE_F_ONE_B,2,1,4",
+    "ONE_F_ONE_B,4,1,1",
+    "ONE_F_ONE_B,4,1,2",
+    "ONE_F_ONE_B,4,1,3",
+    "ONE_F_ONE_B,4,1,6",
+    "INTERLEAVED,2,2,4",
+    "INTERLEAVED,3,2,3",
+    "INTERLEAVED,2,3,2",
+    "INTERLEAVED,1,2,3"
   })
   void everyScheduleGivesTheGradientsOfTheWholeBatch(
       Schedule schedule, int ranks, int perRank, int microbatches) {
@@ -135,8 +146,7 @@ class PipelineTest {
             rank -> {
               DeviceMesh mesh = initDeviceMesh("cpu", dim("dp", 2), dim("pp", 2));
               List<Module> mine = stages(mesh.coordinate(1), 2, 1);
-              Pipeline pipeline =
-                  Pipeline.of(mesh.get("pp"), mine, schedule, 3, PipelineTest::mse);
+              Pipeline pipeline = Pipeline.of(mesh.get("pp"), mine, schedule, 3, PipelineTest::mse);
               pipeline.withSync(
                   0,
                   sharded
@@ -227,8 +237,14 @@ class PipelineTest {
     List<Module> stages = Stages.split(model, List.of("0.*", "1"), List.of("0.2"));
     assertThat(stages.get(0).namedParameters().keySet())
         .containsExactly(
-            "0.0.0.weight", "0.0.0.bias", "0.0.2.weight", "0.0.2.bias", "0.1.0.weight",
-            "0.1.0.bias", "0.1.2.weight", "0.1.2.bias");
+            "0.0.0.weight",
+            "0.0.0.bias",
+            "0.0.2.weight",
+            "0.0.2.bias",
+            "0.1.0.weight",
+            "0.1.0.bias",
+            "0.1.2.weight",
+            "0.1.2.bias");
     Tensor x = rows(0, 2, WIDTH);
     assertThat(stages.get(1).call(stages.get(0).call(x)).toFloatArray())
         .containsExactly(model.call(x).toFloatArray());

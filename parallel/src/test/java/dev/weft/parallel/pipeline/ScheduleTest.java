@@ -12,10 +12,10 @@ import org.junit.jupiter.params.provider.EnumSource;
 class ScheduleTest {
   @Test
   void oneForwardOneBackwardAlternatesAfterAWarmUp() {
-    assertThat(Schedule.ONE_F_ONE_B.actions(0, 3, 1, 4)).hasToString(
-        "[0F0, 0F1, 0F2, 0B0, 0F3, 0B1, 0B2, 0B3]");
-    assertThat(Schedule.ONE_F_ONE_B.actions(2, 3, 1, 4)).hasToString(
-        "[2F0, 2B0, 2F1, 2B1, 2F2, 2B2, 2F3, 2B3]");
+    assertThat(Schedule.ONE_F_ONE_B.actions(0, 3, 1, 4))
+        .hasToString("[0F0, 0F1, 0F2, 0B0, 0F3, 0B1, 0B2, 0B3]");
+    assertThat(Schedule.ONE_F_ONE_B.actions(2, 3, 1, 4))
+        .hasToString("[2F0, 2B0, 2F1, 2B1, 2F2, 2B2, 2F3, 2B3]");
   }
 
   @Test
@@ -49,8 +49,7 @@ class ScheduleTest {
   void oneForwardOneBackwardHoldsAsManyActivationsAsThereAreStagesLeft() {
     assertThat(Schedule.GPIPE.timeline(4, 1, 8).activations(0)).isEqualTo(8);
     assertThat(
-            List.of(0, 1, 2, 3).stream()
-                .map(Schedule.ONE_F_ONE_B.timeline(4, 1, 8)::activations))
+            List.of(0, 1, 2, 3).stream().map(Schedule.ONE_F_ONE_B.timeline(4, 1, 8)::activations))
         .containsExactly(4, 3, 2, 1);
   }
 
@@ -67,7 +66,9 @@ class ScheduleTest {
             assertThat(t.bubble()).isBetween(0.0, 1.0);
             ran++;
           } catch (IllegalArgumentException e) {
-            assertThat(e).hasMessageContaining("schedule " + schedule).hasMessageContaining("expected");
+            assertThat(e)
+                .hasMessageContaining("schedule " + schedule)
+                .hasMessageContaining("expected");
           }
         }
       }
