@@ -51,7 +51,7 @@ public final class GptTraining implements AutoCloseable {
     this.mesh = initDeviceMesh(deviceType, dim("dp", layout.dp()), dim("tp", layout.tp()));
     this.device = deviceType.equals("cuda") ? Device.cuda(Cuda.currentDevice()) : Device.CPU;
     this.model = new Gpt(config);
-    Module moved = model.to(device);
+    Module unusedModule = model.to(device);
     if (layout.tp() > 1) {
       Gpt unused = Parallelize.parallelizeModule(model, mesh.get("tp"), PLAN);
     }
