@@ -42,7 +42,7 @@ final class PlacementsGuide {
       System.out.println(x.explain(replicate(), shard(0)).explain());
     }
     DTensor y = x.redistribute(replicate(), shard(0)); // returns at once; the first reader waits
-    if (Distributed.rank() == 3) {
+    if (Distributed.rank() == 0) {
       System.out.println(y.placements() + ": " + Arrays.toString(y.toLocal().shape()));
     }
   }
