@@ -37,7 +37,7 @@ case "${1:-}" in
     done ;;
   overhead)
     : >"$out/overhead-weft.jsonl"; : >"$out/overhead-torch.jsonl"
-    run dev.weft.bench.GpuHostOverhead | tee -a "$out/overhead-weft.jsonl"
+  run dev.weft.cli.Weft bench gpu-host | tee -a "$out/overhead-weft.jsonl"
     if [[ -n ${PEERS:-} ]]; then
       "$python" "$PEERS/gpu_host_overhead.py" | tee -a "$out/overhead-torch.jsonl"
       "$python" "$PEERS/compare.py" "$out/overhead-weft.jsonl" "$out/overhead-torch.jsonl" --stat best | tee "$out/overhead.txt"

@@ -9,7 +9,6 @@ import dev.weft.c10d.InitOptions;
 import dev.weft.c10d.ProcessGroup;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.c10d.World;
-import dev.weft.c10d.nccl.Nccl;
 import dev.weft.dtensor.DTensor;
 import dev.weft.dtensor.Placement;
 import dev.weft.funcol.FunctionalCollectives;
@@ -31,47 +30,35 @@ import java.util.Arrays;
  * call of some has returned, and {@code total}, until the device is idle. One thread.
  */
 public final class GpuHostOverhead {
-  private static final int WARM_UP = 25;
+  private static final int WARM_UP = 75;
 
-  private final Rows rows = new Rows(System.out);
+  private static final int CALLS = 200;
+  private static final int ROUNDS = 15;
+
+  private final Rows rows;
   private final Device device;
-  private final int calls;
-  private final int rounds;
 
-  private GpuHostOverhead(Device device, int calls, int rounds) {
+  private GpuHostOverhead(Rows rows, Device device) {
+    this.rows = rows;
     this.device = device;
-    this.calls = calls;
-    this.rounds = rounds;
   }
 
-  /** Arguments: {@code --cpu} for a dry run, {@code --calls N}, {@code --rounds N}. */
-  public static void main(String[] args) {
-    int calls = 200;
-    int rounds = 15;
-    boolean cpu = false;
-    for (int i = 0; i < args.length; i++) {
-      switch (args[i]) {
-        case "--cpu" -> cpu = true;
-        case "--calls" -> calls = Integer.parseInt(args[++i]);
-        case "--rounds" -> rounds = Integer.parseInt(args[++i]);
-        default -> throw new IllegalArgumentException("argument " + args[i] + " is unknown");
-      }
-    }
-    Device device = cpu ? Device.CPU : Device.cuda(0);
-    InitOptions options = InitOptions.DEFAULT.withBackend(cpu ? "host" : "nccl");
+  /**
+   * Measures on device 0 and prints.
+   *
+   * @param rows where the results go
+   */
+  public static void run(Rows rows) {
+    Device device = Device.cuda(0);
     try (World world =
-        dev.weft.c10d.Distributed.init(cpu ? options : options.withDeviceId(device))) {
-      System.out.println(
-          "java "
-              + System.getProperty("java.version")
-              + ", device "
-              + (cpu ? "cpu" : Cuda.properties(0).name() + ", NCCL " + Nccl.version()));
-      new GpuHostOverhead(device, calls, rounds).run(world.group());
+        dev.weft.c10d.Distributed.init(
+            InitOptions.DEFAULT.withBackend("nccl").withDeviceId(device))) {
+      new GpuHostOverhead(rows, device).run(world.group());
     }
   }
 
   private void run(ProcessGroup g) {
-    int[] sizes = device.isCpu() ? new int[] {16, 1 << 18} : new int[] {16, 1 << 18, 1 << 24};
+    int[] sizes = {16, 1 << 18, 1 << 24};
     for (int n : sizes) {
       Tensor x = ones(n);
       Tensor y = ones(n);
@@ -188,9 +175,9 @@ public final class GpuHostOverhead {
     for (int i = 0; i < WARM_UP; i++) {
       double unused = round(body)[0];
     }
-    double[] enqueue = new double[rounds];
-    double[] total = new double[rounds];
-    for (int i = 0; i < rounds; i++) {
+    double[] enqueue = new double[ROUNDS];
+    double[] total = new double[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
       double[] micros = round(body);
       enqueue[i] = micros[0];
       total[i] = micros[1];
@@ -212,13 +199,13 @@ public final class GpuHostOverhead {
     double[] micros = new double[2];
     long start = System.nanoTime();
     try (TensorScope scope = TensorScope.open()) {
-      for (int c = 0; c < calls; c++) {
+      for (int c = 0; c < CALLS; c++) {
         body.run();
       }
-      micros[0] = (System.nanoTime() - start) / 1e3 / calls;
+      micros[0] = (System.nanoTime() - start) / 1e3 / CALLS;
     }
     synchronize();
-    micros[1] = (System.nanoTime() - start) / 1e3 / calls;
+    micros[1] = (System.nanoTime() - start) / 1e3 / CALLS;
     return micros;
   }
 

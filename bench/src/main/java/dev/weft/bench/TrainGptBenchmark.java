@@ -13,10 +13,13 @@ import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.cuda.Cuda;
 import dev.weft.tensor.cuda.CudaMath;
 import dev.weft.tensor.cuda.CudaMemory;
+import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Losses;
 import dev.weft.tensor.op.Views;
+import java.io.PrintStream;
 import java.util.Arrays;
 import java.util.Random;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Training throughput of a GPT on one device: forward, backward, clipping to norm 1, AdamW. Mixed
@@ -28,6 +31,7 @@ public final class TrainGptBenchmark {
 
   private final Rows rows;
   private final Options options;
+  private final @Nullable PrintStream profile;
 
   /**
    * What to train.
@@ -66,26 +70,14 @@ public final class TrainGptBenchmark {
   }
 
   /**
-   * Arguments: the device, the batch, and precisions; {@code tiny} for the batch is a dry run.
+   * A benchmark that prints to {@code rows}.
    *
-   * @param args such as {@code cuda 8 bf16 fp32}
+   * @param profile where to print the device time by operator of the last step, or null not to
    */
-  public static void main(String[] args) {
-    Options options =
-        args[1].equals("tiny")
-            ? Options.tiny(args[0])
-            : Options.standard(args[0], Integer.parseInt(args[1]));
-    for (int i = 2; i < args.length; i++) {
-      double[] losses =
-          new TrainGptBenchmark(new Rows(System.out), options).run(Precision.valueOf(args[i]));
-      System.out.println("losses " + Arrays.toString(losses));
-    }
-  }
-
-  /** A benchmark that prints to {@code rows}. */
-  public TrainGptBenchmark(Rows rows, Options options) {
+  public TrainGptBenchmark(Rows rows, Options options, @Nullable PrintStream profile) {
     this.rows = rows;
     this.options = options;
+    this.profile = profile;
   }
 
   /** How numbers are held and multiplied. */
@@ -105,7 +97,9 @@ public final class TrainGptBenchmark {
    */
   public double[] run(Precision precision) {
     Device device =
-        options.device.equals("cuda") ? Device.cuda(Cuda.currentDevice()) : Device.parse(options.device);
+        options.device.equals("cuda")
+            ? Device.cuda(Cuda.currentDevice())
+            : Device.parse(options.device);
     boolean tf32 = CudaMath.isTf32Allowed();
     CudaMath.allowTf32(precision == Precision.tf32);
     try {
@@ -140,7 +134,10 @@ public final class TrainGptBenchmark {
         synchronize(device);
         long start = System.nanoTime();
         long launched;
-        try (TensorScope scope = TensorScope.open()) {
+        PrintStream report = step == total - 1 && device.isCuda() ? profile : null;
+        OpProfile ops = new OpProfile(device.index());
+        try (TensorScope scope = TensorScope.open();
+            Dispatcher.Installed watched = report == null ? () -> {} : Dispatcher.install(ops)) {
           Tensor loss = loss(model, x, y, precision);
           loss.backward();
           double unused = Clipping.clipGradNorm(model.parameters(), 1);
@@ -153,6 +150,9 @@ public final class TrainGptBenchmark {
             host[step - options.warmup] = (launched - start) * 1e-9;
           }
           losses[step] = loss.item();
+        }
+        if (report != null) {
+          report.print(ops.report());
         }
       }
     }
@@ -173,8 +173,7 @@ public final class TrainGptBenchmark {
     } else {
       logits = model.call(x);
     }
-    return Losses.crossEntropy(
-        Views.reshape(logits.to(DType.FLOAT32), -1, options.vocab), y);
+    return Losses.crossEntropy(Views.reshape(logits.to(DType.FLOAT32), -1, options.vocab), y);
   }
 
   private void report(

@@ -1,5 +1,6 @@
 package dev.weft.c10d;
 
+import dev.weft.tensor.cuda.Cuda;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -15,8 +16,9 @@ import java.util.Map;
  */
 public final class BackendConfig {
   private static final Map<String, List<String>> OPTIONAL = Map.of("nccl", List.of("cuda"));
-  // PyTorch's name for "whatever is the default".
-  private static final String UNDEFINED = "undefined";
+
+  /** PyTorch's name for the default: host, and nccl beside it where there is a GPU. */
+  static final String UNDEFINED = "undefined";
 
   private final Map<String, String> byType;
 
@@ -33,6 +35,9 @@ public final class BackendConfig {
     Map<String, String> byType = new LinkedHashMap<>();
     String trimmed = text.trim().toLowerCase(Locale.ROOT);
     if (!trimmed.contains(":") && !trimmed.contains(",")) {
+      if (trimmed.equals(UNDEFINED) && Cuda.isAvailable()) {
+        return parse("cpu:host,cuda:nccl");
+      }
       String name = trimmed.equals(UNDEFINED) ? "host" : trimmed;
       for (String type : deviceTypes(name)) {
         byType.put(type, canonical(name));

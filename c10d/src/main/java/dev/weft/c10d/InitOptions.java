@@ -14,7 +14,8 @@ import org.jspecify.annotations.Nullable;
  * @param store an explicit store instead; rank and world size are then needed
  * @param rank this process's rank, or -1 to take it from the environment or the URL
  * @param worldSize the number of ranks, or -1 likewise
- * @param backend such as {@code host} or {@code cpu:host,cuda:nccl}
+ * @param backend such as {@code host} or {@code cpu:host,cuda:nccl}, which is the default where
+ *     there is a GPU; {@code host} is it elsewhere
  * @param timeout how long operations and the meeting may take
  * @param environment the variables to read, {@code System.getenv()} unless set
  * @param deviceId the CUDA device that this rank is bound to, or null: it becomes the current one,
@@ -32,7 +33,14 @@ public record InitOptions(
   /** What the environment says. */
   public static final InitOptions DEFAULT =
       new InitOptions(
-          null, null, -1, -1, "host", Distributed.DEFAULT_TIMEOUT, System.getenv(), null);
+          null,
+          null,
+          -1,
+          -1,
+          BackendConfig.UNDEFINED,
+          Distributed.DEFAULT_TIMEOUT,
+          System.getenv(),
+          null);
 
   /** Checks the timeout, and copies the variables. */
   public InitOptions {

@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * A barrier over the store that says who is missing. Group rank 0 waits for all others and answers
@@ -67,16 +68,23 @@ final class MonitoredBarrier {
             + " did not arrive"
             + (waitAllRanks ? "" : " (the first one missing; waitAllRanks names all)");
     store.set(key + "answer", text);
+    int there = 0;
     for (int r = 1; r < group.size(); r++) {
-      boolean unused = store.deleteKey(key + r);
+      there += store.deleteKey(key + r) ? 1 : 0;
     }
+    int readers = there;
     // Who comes late is told at once; the answer stays for that as long as this rank does.
-    group.context().closeAtEnd(this::removeAnswer);
+    group.context().closeAtEnd(() -> removeAnswer(readers));
     throw new OperationTimeoutException(text);
   }
 
-  private void removeAnswer() {
+  /** Takes it away when those that were there have read it, or do not any more. */
+  private void removeAnswer(int readers) {
     Store brief = store.withTimeout(REMOVE_LIMIT);
+    Deadline limit = Deadline.after(REMOVE_LIMIT);
+    while (!limit.hasPassed() && brief.add(key + "read", 0) < readers) {
+      LockSupport.parkNanos(this, 1_000_000);
+    }
     boolean unused = brief.deleteKey(key + "answer");
     unused = brief.deleteKey(key + "read");
     for (int r = 1; r < group.size(); r++) {

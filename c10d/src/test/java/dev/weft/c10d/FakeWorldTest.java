@@ -27,7 +27,8 @@ class FakeWorldTest {
           assertThat(Values.get(all, 8191)).isEqualTo(2);
           // The result may have another shape than the parts one after the other.
           StridedTensor flat = Tensors.empty(DType.FLOAT32, 8192);
-          done = Distributed.allGatherIntoTensor(flat, Tensor.of(new float[] {3, 4}, 1, 2));
+          Tensor row = Tensor.of(new float[] {3, 4}, 1, 2);
+          done = Distributed.allGatherIntoTensor(flat, row, null, CollectiveOptions.ASYNC);
           assertThat(Values.get(flat, 8191)).isEqualTo(4);
           ProcessGroup pair = Distributed.newGroup(7, 1000);
           assertThat(pair.rank()).isEqualTo(1);

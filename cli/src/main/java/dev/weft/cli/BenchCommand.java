@@ -1,12 +1,16 @@
 package dev.weft.cli;
 
+import dev.weft.bench.GpuHostOverhead;
 import dev.weft.bench.OverheadBenchmark;
 import dev.weft.bench.Rows;
+import dev.weft.bench.TrainGptBenchmark;
+import dev.weft.tensor.cuda.Cuda;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
@@ -17,37 +21,73 @@ import picocli.CommandLine.Parameters;
 /** Runs a benchmark and prints its results as JSON lines. */
 @Command(
     name = "bench",
-    description = "Measures the host cost of calls on tiny tensors, in microseconds.",
-    mixinStandardHelpOptions = true)
+    description = {
+      "Runs a benchmark and prints JSON lines.",
+      "  dispatch   host cost of plain operators and collectives on tiny tensors, in microseconds",
+      "  dtensor    the same, with distributed operators and redistribution",
+      "  train-gpt  training of a GPT on one device, in tokens a second",
+      "  gpu-host   host cost of NCCL collectives and small operators on a GPU"
+    },
+    mixinStandardHelpOptions = true,
+    sortOptions = false)
 final class BenchCommand implements Callable<Integer> {
-  /** What can be measured. */
-  enum What {
-    /** Plain operators and collectives. */
-    dispatch,
-    /** Plain operators, distributed ones and redistribution. */
-    dtensor
-  }
+  @Parameters(
+      index = "0",
+      paramLabel = "WHAT",
+      description = "dispatch, dtensor, train-gpt or gpu-host (default: ${DEFAULT-VALUE}).")
+  private String what = "dtensor";
 
-  @Parameters(index = "0", paramLabel = "WHAT", description = "${COMPLETION-CANDIDATES}")
-  private What what = What.dtensor;
-
-  @Option(names = "--calls", paramLabel = "N", description = "Calls in a round (${DEFAULT-VALUE}).")
+  @Option(
+      names = "--calls",
+      paramLabel = "N",
+      description = "dispatch, dtensor: calls in a round (${DEFAULT-VALUE}).")
   private int calls = 1000;
 
   @Option(
       names = "--warm-up",
       paramLabel = "MS",
-      description = "Milliseconds before each row (${DEFAULT-VALUE}).")
+      description = "dispatch, dtensor: milliseconds before each row (${DEFAULT-VALUE}).")
   private long warmUp = 500;
+
+  @Option(
+      names = "--device",
+      paramLabel = "cpu|cuda",
+      description = "train-gpt: where (${DEFAULT-VALUE}).")
+  private String device = "cuda";
+
+  @Option(
+      names = "--precisions",
+      split = ",",
+      paramLabel = "P",
+      description = "train-gpt: some of ${COMPLETION-CANDIDATES} (all by default).")
+  private List<TrainGptBenchmark.Precision> precisions =
+      List.of(TrainGptBenchmark.Precision.values());
+
+  @Option(names = "--batch", paramLabel = "N", description = "train-gpt: rows (${DEFAULT-VALUE}).")
+  private int batch = 8;
+
+  @Option(names = "--tiny", description = "train-gpt: a tiny model, to see that it runs.")
+  private boolean tiny;
+
+  @Option(
+      names = "--profile",
+      description = "train-gpt: device time by operator of the last step, too.")
+  private boolean profile;
 
   @Option(names = "--json", paramLabel = "FILE", description = "Writes there, not to the terminal.")
   private @Nullable Path json;
 
   @Override
   public Integer call() throws IOException {
-    if (calls < 1 || warmUp < 0) {
+    if (calls < 1 || warmUp < 0 || batch < 1) {
       throw new IllegalArgumentException(
-          "--calls is " + calls + " and --warm-up " + warmUp + "; expected 1 or more, 0 or more");
+          "--calls is "
+              + calls
+              + ", --warm-up "
+              + warmUp
+              + " and --batch "
+              + batch
+              + "; expected 1 or more, 0 or more, 1 or more");
     }
     if (json == null) {
       run(System.out);
@@ -61,16 +101,44 @@ final class BenchCommand implements Callable<Integer> {
   }
 
   private void run(PrintStream out) {
-    // Once for nothing: what is measured early would otherwise be compiled for what came later.
-    all(new OverheadBenchmark(new Rows(null), calls, warmUp));
-    all(new OverheadBenchmark(new Rows(out), calls, warmUp));
+    switch (what) {
+      case "dispatch", "dtensor" -> {
+        // Once for nothing: what is measured early would otherwise be compiled for what came later.
+        overhead(new OverheadBenchmark(new Rows(null), calls, warmUp));
+        overhead(new OverheadBenchmark(new Rows(out), calls, warmUp));
+      }
+      case "train-gpt" -> trainGpt(out);
+      case "gpu-host" -> {
+        Cuda.require();
+        GpuHostOverhead.run(new Rows(out));
+      }
+      default ->
+          throw new IllegalArgumentException(
+              "WHAT is '" + what + "'; expected dispatch, dtensor, train-gpt or gpu-host");
+    }
   }
 
-  private void all(OverheadBenchmark benchmark) {
+  private void overhead(OverheadBenchmark benchmark) {
     benchmark.plain();
-    if (what == What.dtensor) {
+    if (what.equals("dtensor")) {
       benchmark.distributed();
     }
     benchmark.collectives();
+  }
+
+  private void trainGpt(PrintStream out) {
+    if (!device.equals("cpu") && !device.equals("cuda")) {
+      throw new IllegalArgumentException("--device '" + device + "'; expected cpu or cuda");
+    }
+    if (device.equals("cuda")) {
+      Cuda.require();
+    }
+    TrainGptBenchmark.Options options =
+        tiny
+            ? TrainGptBenchmark.Options.tiny(device)
+            : TrainGptBenchmark.Options.standard(device, batch);
+    for (TrainGptBenchmark.Precision precision : precisions) {
+      new TrainGptBenchmark(new Rows(out), options, profile ? out : null).run(precision);
+    }
   }
 }

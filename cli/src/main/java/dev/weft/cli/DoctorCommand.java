@@ -29,7 +29,7 @@ final class DoctorCommand implements Callable<Integer> {
           "libnvrtc.so.13",
           "libnccl.so.2");
 
-  @Spec private CommandSpec spec;
+  @Spec private CommandSpec spec = CommandSpec.create();
 
   private boolean broken;
 

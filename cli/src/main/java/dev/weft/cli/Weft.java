@@ -38,7 +38,8 @@ public final class Weft {
     commands.setExecutionExceptionHandler(
         (failure, command, parsed) -> {
           if (!(failure instanceof DistributedException)
-              && !(failure instanceof IllegalArgumentException)) {
+              && !(failure instanceof IllegalArgumentException)
+              && !(failure instanceof UnsupportedOperationException)) {
             command.getErr().print(Throwables.getStackTraceAsString(failure));
           }
           command

@@ -30,23 +30,29 @@ class LayersTest {
           .definedBy("dev.weft.conformance..")
           .layer("examples")
           .definedBy("dev.weft.examples..")
+          .layer("bench")
+          .definedBy("dev.weft.bench..")
           .layer("cli")
           .definedBy("dev.weft.cli..")
           .whereLayer("cli")
           .mayNotBeAccessedByAnyLayer()
+          .whereLayer("bench")
+          .mayOnlyBeAccessedByLayers("cli")
           .whereLayer("examples")
           .mayOnlyBeAccessedByLayers("cli")
           .whereLayer("conformance")
           .mayOnlyBeAccessedByLayers("cli")
           .whereLayer("parallel")
-          .mayOnlyBeAccessedByLayers("conformance", "examples", "cli")
+          .mayOnlyBeAccessedByLayers("conformance", "examples", "bench", "cli")
           .whereLayer("dtensor")
-          .mayOnlyBeAccessedByLayers("parallel", "conformance", "examples", "cli")
+          .mayOnlyBeAccessedByLayers("parallel", "conformance", "examples", "bench", "cli")
           .whereLayer("mesh")
-          .mayOnlyBeAccessedByLayers("dtensor", "parallel", "conformance", "examples", "cli")
+          .mayOnlyBeAccessedByLayers(
+              "dtensor", "parallel", "conformance", "examples", "bench", "cli")
           .whereLayer("funcol")
-          .mayOnlyBeAccessedByLayers("dtensor", "parallel", "conformance", "examples", "cli")
+          .mayOnlyBeAccessedByLayers(
+              "dtensor", "parallel", "conformance", "examples", "bench", "cli")
           .whereLayer("c10d")
           .mayOnlyBeAccessedByLayers(
-              "funcol", "mesh", "dtensor", "parallel", "conformance", "examples", "cli");
+              "funcol", "mesh", "dtensor", "parallel", "conformance", "examples", "bench", "cli");
 }

@@ -55,12 +55,12 @@ final class Distribution {
         Cuts cuts = Cuts.of(p, mesh.size(m));
         local =
             from != NOBODY
-                ? new ShardCollectives(mesh, m).scatter(local, cuts, from)
+                ? ShardCollectives.along(mesh, m).scatter(local, cuts, from)
                 : Redistribution.cut(local, cuts, at[m]);
         continue;
       }
       if (from != NOBODY) {
-        local = new ShardCollectives(mesh, m).broadcast(local, from);
+        local = ShardCollectives.along(mesh, m).broadcast(local, from);
       }
       if (p instanceof Partial) {
         local =
@@ -156,7 +156,7 @@ final class Distribution {
       if (spec.mesh().size(m) == 1) {
         continue;
       }
-      ShardCollectives along = new ShardCollectives(spec.mesh(), m);
+      ShardCollectives along = ShardCollectives.along(spec.mesh(), m);
       if (spec.placements().get(m).isReplicate()) {
         part = along.broadcast(part, 0);
       } else if (local.ndim() > 0 && !given) {

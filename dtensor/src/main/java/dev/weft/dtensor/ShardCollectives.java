@@ -17,6 +17,8 @@ import dev.weft.tensor.memory.Memory;
 import dev.weft.tensor.op.Pointwise;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * The collectives of a redistribution along one mesh dimension, on this rank's part. Chunks are
@@ -31,7 +33,14 @@ final class ShardCollectives {
   private final int[] groupRank;
   private final boolean inOrder;
 
-  ShardCollectives(DeviceMesh mesh, int meshDim) {
+  /** Those of a mesh's root, by part and dimensions. */
+  private static final class Known {
+    final Map<Key, ShardCollectives> map = new ConcurrentHashMap<>();
+  }
+
+  private record Key(DeviceMesh mesh, List<Integer> dims) {}
+
+  private ShardCollectives(DeviceMesh mesh, int meshDim) {
     this.group = mesh.getGroup(meshDim);
     this.n = mesh.size(meshDim);
     this.me = mesh.coordinate(meshDim);
@@ -44,8 +53,25 @@ final class ShardCollectives {
     this.inOrder = same;
   }
 
-  /** Along several mesh dimensions at once, over a group that spans them. */
+  /** Along one mesh dimension. */
+  static ShardCollectives along(DeviceMesh mesh, int meshDim) {
+    return along(mesh, List.of(meshDim));
+  }
+
+  /** Along several mesh dimensions at once, over a group that spans them, or along one. */
   static ShardCollectives along(DeviceMesh mesh, List<Integer> meshDims) {
+    Map<Key, ShardCollectives> known = mesh.attachment(Known.class, Known::new).map;
+    Key key = new Key(mesh, meshDims);
+    ShardCollectives there = known.get(key);
+    if (there == null) {
+      // Not within the map: making a group may wait for other ranks.
+      there = make(mesh, meshDims);
+      known.put(key, there);
+    }
+    return there;
+  }
+
+  private static ShardCollectives make(DeviceMesh mesh, List<Integer> meshDims) {
     if (meshDims.size() == 1) {
       return new ShardCollectives(mesh, meshDims.get(0));
     }

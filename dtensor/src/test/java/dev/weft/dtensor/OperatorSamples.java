@@ -191,8 +191,7 @@ final class OperatorSamples {
         "adamw_",
         t -> {
           Tensor unused =
-              Updates.adamw(
-                  t.get(0), t.get(1), t.get(2), t.get(3), 0.1, 0.9, 0.99, 1e-8, 0.01, 3);
+              Updates.adamw(t.get(0), t.get(1), t.get(2), t.get(3), 0.1, 0.9, 0.99, 1e-8, 0.01, 3);
           return List.of(t.get(0), t.get(2), t.get(3));
         },
         X,

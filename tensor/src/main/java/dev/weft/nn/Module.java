@@ -1,5 +1,6 @@
 package dev.weft.nn;
 
+import com.google.errorprone.annotations.CanIgnoreReturnValue;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
@@ -135,6 +136,7 @@ public abstract class Module {
   }
 
   /** Adds a sub-module. */
+  @CanIgnoreReturnValue
   protected final <M extends Module> M registerModule(String name, M module) {
     checkName(name);
     modules.put(name, module);
@@ -309,6 +311,7 @@ public abstract class Module {
    * Moves all parameters and buffers to a device; each that was elsewhere is replaced by a new
    * tensor, so move before an optimiser is made. Gradients do not come along.
    */
+  @CanIgnoreReturnValue
   public final Module to(Device device) {
     namedParameters()
         .forEach(

@@ -5,8 +5,8 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.op.Norms;
 
 /**
- * x / sqrt(mean(x^2) + eps) * {@code weight} over the last dimension; under {@link Autocast} computed
- * in float32 and given in its lower precision, for the products that follow.
+ * x / sqrt(mean(x^2) + eps) * {@code weight} over the last dimension; under {@link Autocast}
+ * computed in float32 and given in its lower precision, for the products that follow.
  */
 public final class RmsNorm extends Module {
   private final double eps;

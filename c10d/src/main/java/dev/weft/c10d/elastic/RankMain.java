@@ -41,8 +41,8 @@ public final class RankMain {
     if ("1".equals(environment.get(RankEnvironment.LAUNCHED))) {
       watchLauncher(System.in, "1".equals(environment.get(RankEnvironment.OWN_GROUP)));
       System.setIn(InputStream.nullInputStream());
-      TearDown.endProcessBy(cause -> endBy(cause, environment));
     }
+    TearDown.endProcessBy(cause -> endBy(cause, environment));
     try {
       mainOf(args[0]).invoke(null, (Object) Arrays.copyOfRange(args, 1, args.length));
     } catch (InvocationTargetException e) {

@@ -18,14 +18,17 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Ends every operation at once, as if the other ranks held what this one holds: gathered outputs
- * are copies of the local input, reductions leave the tensor as it is. Thread-safe.
+ * are copies of the local input, reductions leave the tensor as it is. Calls and bytes are counted
+ * ({@link FakeTraffic}). Thread-safe.
  */
 final class FakeBackend implements Backend {
   private final GroupContext group;
+  private final FakeTraffic traffic;
   private final AtomicLong sequence = new AtomicLong();
 
   FakeBackend(GroupContext group) {
     this.group = group;
+    this.traffic = FakeTraffic.of(group.rankContext());
   }
 
   @Override
@@ -35,24 +38,25 @@ final class FakeBackend implements Backend {
 
   @Override
   public Work allReduce(StridedTensor tensor, ReduceOp op, CollectiveOptions options) {
-    return done("all_reduce", List.of(tensor));
+    return done("all_reduce", List.of(tensor), List.of(tensor));
   }
 
   @Override
   public Work broadcast(StridedTensor tensor, int root, CollectiveOptions options) {
-    return done("broadcast", List.of(tensor));
+    return done(
+        "broadcast", List.of(tensor), root == group.groupRank() ? List.of(tensor) : List.of());
   }
 
   @Override
   public Work reduce(StridedTensor tensor, int root, ReduceOp op, CollectiveOptions options) {
-    return done("reduce", List.of(tensor));
+    return done("reduce", List.of(tensor), List.of(tensor));
   }
 
   @Override
   public Work allGather(
       List<StridedTensor> outputs, StridedTensor input, CollectiveOptions options) {
     outputs.forEach(o -> copyWhereItFits(input, o));
-    return done("all_gather", outputs);
+    return done("all_gather", outputs, List.of(input));
   }
 
   @Override
@@ -63,14 +67,14 @@ final class FakeBackend implements Backend {
         copyWhereItFits(input, part(output, r * input.numel(), input.numel()));
       }
     }
-    return done("all_gather_into_tensor", List.of(output));
+    return done("all_gather_into_tensor", List.of(output), List.of(input));
   }
 
   @Override
   public Work reduceScatter(
       StridedTensor output, List<StridedTensor> inputs, ReduceOp op, CollectiveOptions options) {
     copyWhereItFits(inputs.get(group.groupRank()), output);
-    return done("reduce_scatter", List.of(output));
+    return done("reduce_scatter", List.of(output), inputs);
   }
 
   @Override
@@ -80,7 +84,7 @@ final class FakeBackend implements Backend {
       long n = output.numel();
       copyWhereItFits(part(input, group.groupRank() * n, n), output);
     }
-    return done("reduce_scatter_tensor", List.of(output));
+    return done("reduce_scatter_tensor", List.of(output), List.of(input));
   }
 
   @Override
@@ -89,7 +93,7 @@ final class FakeBackend implements Backend {
     for (int r = 0; r < outputs.size(); r++) {
       copyWhereItFits(inputs.get(r), outputs.get(r));
     }
-    return done("all_to_all", outputs);
+    return done("all_to_all", outputs, inputs);
   }
 
   @Override
@@ -100,7 +104,7 @@ final class FakeBackend implements Backend {
       long[] inputSplits,
       CollectiveOptions options) {
     copyWhereItFits(input, output);
-    return done("all_to_all_single", List.of(output));
+    return done("all_to_all_single", List.of(output), List.of(input));
   }
 
   @Override
@@ -112,7 +116,7 @@ final class FakeBackend implements Backend {
     if (outputs != null) {
       outputs.forEach(o -> copyWhereItFits(input, o));
     }
-    return done("gather", outputs == null ? List.of() : outputs);
+    return done("gather", outputs == null ? List.of() : outputs, List.of(input));
   }
 
   @Override
@@ -124,22 +128,22 @@ final class FakeBackend implements Backend {
     if (inputs != null) {
       copyWhereItFits(inputs.get(group.groupRank()), output);
     }
-    return done("scatter", List.of(output));
+    return done("scatter", List.of(output), inputs == null ? List.of() : inputs);
   }
 
   @Override
   public Work barrier(CollectiveOptions options) {
-    return done("barrier", List.of());
+    return done("barrier", List.of(), List.of());
   }
 
   @Override
   public Work send(StridedTensor tensor, int destination, int tag, CollectiveOptions options) {
-    return done("send", List.of());
+    return done("send", List.of(), List.of(tensor));
   }
 
   @Override
   public Work receive(StridedTensor tensor, int source, int tag, CollectiveOptions options) {
-    return done("recv", List.of(tensor));
+    return done("recv", List.of(tensor), List.of());
   }
 
   @Override
@@ -148,7 +152,8 @@ final class FakeBackend implements Backend {
   @Override
   public void close(Duration timeout) {}
 
-  private Work done(String name, List<? extends Tensor> outputs) {
+  private Work done(String name, List<? extends Tensor> outputs, List<StridedTensor> handedIn) {
+    traffic.count(name, handedIn);
     CompletableWork work =
         new CompletableWork(name, sequence.incrementAndGet(), List.copyOf(outputs), List.of());
     boolean unused = work.complete();

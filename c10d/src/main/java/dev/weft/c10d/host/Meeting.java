@@ -3,6 +3,8 @@ package dev.weft.c10d.host;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.weft.c10d.Deadline;
+import dev.weft.c10d.DistributedException;
+import dev.weft.c10d.FailureNotice;
 import dev.weft.c10d.RankContext;
 import dev.weft.c10d.RendezvousException;
 import dev.weft.c10d.StoreTimeoutException;
@@ -43,6 +45,7 @@ final class Meeting {
   private static final int SECRET = 16;
   private static final int HANDSHAKE_MILLIS = 3_000;
   private static final byte WELCOME = 1;
+  private static final Duration TELLING = Duration.ofSeconds(1);
 
   private final RankContext context;
   private final Maker maker;
@@ -86,12 +89,34 @@ final class Meeting {
       }
       awaitHigher();
     } catch (RuntimeException | IOException e) {
+      tellOthers(e);
       all.addAll(accepted.values());
       all.forEach(c -> c.end(null));
       throw e;
     }
     all.addAll(accepted.values());
     return all;
+  }
+
+  /** Says why this rank does not come, for those who then find it gone. */
+  private void tellOthers(Exception why) {
+    try {
+      FailureNotice unused =
+          FailureNotice.of(context.rank(), why).publish(store.withTimeout(TELLING));
+    } catch (DistributedException | IllegalStateException e) {
+      LOG.debug("rank {} could not tell why it does not come", context.rank(), e);
+    }
+  }
+
+  /** Why a peer that ended a connection has gone, as far as any rank has told; or empty. */
+  private String reasonOf(int peer) {
+    try {
+      FailureNotice first = FailureNotice.await(store, TELLING);
+      return "; rank " + first.rank() + " failed before that: " + first.reason();
+    } catch (DistributedException | IllegalStateException e) {
+      LOG.debug("nobody has told why rank {} ended the connection", peer, e);
+      return "";
+    }
   }
 
   private static String key(int rank) {
@@ -132,7 +157,8 @@ final class Meeting {
               + " at "
               + address
               + " (set WEFT_HOST_ADDRESS on its machine to an address that others reach): "
-              + e.getMessage(),
+              + e.getMessage()
+              + reasonOf(peer),
           e);
     }
   }

@@ -1,5 +1,7 @@
 package dev.weft.c10d.mpi;
 
+import static java.util.stream.Collectors.joining;
+
 import com.sun.jna.NativeLibrary;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -62,7 +64,9 @@ final class MpiLibrary {
         found = load(name);
         return;
       } catch (UnsatisfiedLinkError e) {
-        tried.put(name, String.valueOf(e.getMessage()).lines().findFirst().orElse(""));
+        // The first lines say what is wrong, the rest where else was looked.
+        String why = String.valueOf(e.getMessage()).lines().limit(2).collect(joining(" "));
+        tried.put(name, why);
       } catch (NoClassDefFoundError e) {
         missing = "JNA (net.java.dev.jna:jna) is not on the class path: " + e.getMessage();
         return;
@@ -87,7 +91,11 @@ final class MpiLibrary {
   static String explain(Map<String, String> environment, Map<String, String> tried) {
     String named = environment.get(VARIABLE);
     return named != null && !named.isBlank()
-        ? VARIABLE + " is '" + named + "', which cannot be loaded: " + tried.values()
+        ? VARIABLE
+            + " is '"
+            + named
+            + "', which cannot be loaded: "
+            + String.join("; ", tried.values())
         : "no MPI library was found (looked for "
             + String.join(", ", tried.keySet())
             + "); install Open MPI 4 or 5 (Debian, Ubuntu: apt-get install openmpi-bin"

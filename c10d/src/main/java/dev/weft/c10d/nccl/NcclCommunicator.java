@@ -129,10 +129,12 @@ final class NcclCommunicator {
     ncclComm handle = new ncclComm();
     try (IntPointer state = new IntPointer(1)) {
       int code = maker.make(cell);
-      while (code == ncclInProgress) {
+      ncclComm child = cell.get(ncclComm.class);
+      // A parent can be ready before it has begun, and before the child's handle is there.
+      while (code == ncclInProgress || (code == ncclSuccess && size > 0 && isNull(child))) {
         Throwable stopped = backend.failure();
         if (stopped != null || deadline.hasPassed()) {
-          abandon(device, cell.get(ncclComm.class));
+          abandon(device, child);
           throw stopped != null
               ? backend.unusable(call, stopped)
               : new OperationTimeoutException(
@@ -152,12 +154,6 @@ final class NcclCommunicator {
         LockSupport.parkNanos(200_000);
         ncclComm known = parent == null ? cell.get(ncclComm.class) : parent;
         code = state(known, state);
-      }
-      ncclComm child = cell.get(ncclComm.class);
-      // The parent may be ready before the child's handle is there, where one comes at all.
-      while (code == ncclSuccess && size > 0 && isNull(child) && !deadline.hasPassed()) {
-        LockSupport.parkNanos(200_000);
-        code = parent == null ? code : state(parent, state);
         child = cell.get(ncclComm.class);
       }
       if (code == ncclSuccess && parent != null && child != null && !child.isNull()) {
@@ -169,14 +165,7 @@ final class NcclCommunicator {
         abandon(device, child);
         throw failed;
       }
-      if (isNull(child)) {
-        if (size > 0) {
-          throw new NcclException(
-              call
-                  + " gave no communicator, and no error, on rank "
-                  + backend.globalRank(backend.rank()),
-              0);
-        }
+      if (child == null || child.isNull()) {
         cell.close();
         return null;
       }

@@ -90,13 +90,15 @@ public final class TcpStore implements Store {
 
   void awaitWorkers(int worldSize, Deadline deadline) {
     while (true) {
+      // The last question may be asked just before the end; its answer still counts.
+      Deadline answer = Exchanges.answerTime(deadline);
       long joined =
           client.call(
               "wait for workers",
-              deadline,
+              answer,
               c -> {
-                c.send(WireRequest.of(Query.ADD).rawKey(Query.INIT_KEY).number(0), deadline);
-                return c.readNumber(deadline);
+                c.send(WireRequest.of(Query.ADD).rawKey(Query.INIT_KEY).number(0), answer);
+                return c.readNumber(answer);
               });
       if (joined >= worldSize) {
         return;

@@ -164,6 +164,49 @@ class ElasticAgentTest {
         .contains("[1]| rank 1 of 2, local 1 of 2, node 0 of 1, restart 0 of 0, run test");
   }
 
+  /** A node that stands still is lost, too; when it goes on it finds that the run is over. */
+  @Test
+  void theOthersGoOnWithoutAnAgentThatIsStopped() throws Exception {
+    var program = ElasticRanks.UntilWorldHas.class;
+    agent(1, 2, 2, 0, program, "2", folder.toString(), "rank3of4");
+    agent(1, 2, 2, 0, program, "2", folder.toString(), "rank3of4");
+    awaitFile("rank3of4");
+    int victim = servesStore(0) ? 1 : 0;
+    signal("STOP", agents.get(victim));
+    try {
+      assertThat(exitOf(1 - victim)).as("%s", output(1 - victim)).isZero();
+      assertThat(output(1 - victim))
+          .anyMatch(line -> line.contains("is silent, and taken for dead"))
+          .contains("[0]| rank 0 of 2, local 0 of 2, node 0 of 1, restart 0 of 0, run test")
+          .contains("[1]| rank 1 of 2, local 1 of 2, node 0 of 1, restart 0 of 0, run test");
+    } finally {
+      signal("CONT", agents.get(victim));
+    }
+    assertThat(exitOf(victim)).as("%s", output(victim)).isBetween(0, 1);
+  }
+
+  private static void signal(String name, Process process) throws Exception {
+    Process kill = new ProcessBuilder("kill", "-" + name, "" + process.pid()).inheritIO().start();
+    assertThat(kill.waitFor()).isZero();
+  }
+
+  /** All nodes have as many ranks: another number is refused, and the run goes on. */
+  @Test
+  void anAgentWithAnotherNumberOfRanksIsRefused() throws Exception {
+    var program = ElasticRanks.UntilWorldHas.class;
+    agent(1, 2, 2, 0, program, "9", folder.toString(), "");
+    awaitFile("rank1of2");
+    agent(1, 2, 1, 0, program, "9", folder.toString(), "");
+
+    assertThat(exitOf(1)).isNotZero();
+    assertThat(String.join("\n", output(1)))
+        .contains("run 'test' was started with")
+        .contains("--nproc-per-node 2")
+        .contains("this agent has")
+        .contains("--nproc-per-node 1");
+    assertThat(agents.get(0).isAlive()).isTrue();
+  }
+
   /** Whether an agent listens at the endpoint. */
   private boolean servesStore(int agent) throws IOException {
     var links = new ArrayList<String>();

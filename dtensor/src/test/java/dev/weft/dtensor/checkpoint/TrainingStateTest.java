@@ -141,8 +141,10 @@ class TrainingStateTest {
   @Test
   void tiesSurvive() {
     final class Tied extends Module {
-      private final Linear first = registerModule("first", new Linear(6, 6, false, new Generator(4)));
-      private final Linear second = registerModule("second", new Linear(first.parameter("weight"), null));
+      private final Linear first =
+          registerModule("first", new Linear(6, 6, false, new Generator(4)));
+      private final Linear second =
+          registerModule("second", new Linear(first.parameter("weight"), null));
 
       @Override
       protected Tensor forward(Tensor... in) {
@@ -159,7 +161,8 @@ class TrainingStateTest {
         2,
         rank -> {
           DeviceMesh mesh = DeviceMesh.initDeviceMesh("cpu", 2);
-          var plan = Map.of("first", Styles.colwise().output(dev.weft.dtensor.Placements.replicate()));
+          var plan =
+              Map.of("first", Styles.colwise().output(dev.weft.dtensor.Placements.replicate()));
           Tied saved = Parallelize.parallelizeModule(new Tied(), mesh, plan);
           Checkpoint.save(root, 1, saved, null, Map.of());
           Tied loaded = Parallelize.parallelizeModule(new Tied(), mesh, plan);
@@ -170,7 +173,10 @@ class TrainingStateTest {
           Checkpoint.latest(root).orElseThrow().load(loaded, null);
           assertThat(loaded.parameter("second.weight")).isSameAs(loaded.parameter("first.weight"));
           Tensor h = loaded.module("first").call(x);
-          Tensor y = loaded.module("second").call(DTensor.fromLocal(h, mesh, dev.weft.dtensor.Placements.replicate()));
+          Tensor y =
+              loaded
+                  .module("second")
+                  .call(DTensor.fromLocal(h, mesh, dev.weft.dtensor.Placements.replicate()));
           y.sum().backward();
           Tensor g = loaded.parameter("first.weight").grad();
           assertThat(g == null ? new double[0] : g.toDoubleArray())

@@ -38,11 +38,9 @@ final class PlacementsGuide {
   static void moving() {
     var mesh = initDeviceMesh("cpu", dim("dp", 2), dim("tp", 2));
     DTensor x = DTensorFactories.ones(mesh, List.of(shard(0), shard(1)), DType.FLOAT32, 8, 8);
-    if (Distributed.rank() == 0) {
-      System.out.println(x.explain(replicate(), shard(0)).explain());
-    }
     DTensor y = x.redistribute(replicate(), shard(0)); // returns at once; the first reader waits
     if (Distributed.rank() == 0) {
+      System.out.println(x.explain(replicate(), shard(0)).explain());
       System.out.println(y.placements() + ": " + Arrays.toString(y.toLocal().shape()));
     }
   }

@@ -40,9 +40,9 @@ final class TensorParallelGuide {
   static final class Mlp extends Module {
     Mlp() {
       Generator generator = new Generator(1);
-      Module unused = registerModule("norm", new RmsNorm(8, 1e-6));
-      unused = registerModule("up", new Linear(8, 32, true, generator));
-      unused = registerModule("down", new Linear(32, 8, true, generator));
+      registerModule("norm", new RmsNorm(8, 1e-6));
+      registerModule("up", new Linear(8, 32, true, generator));
+      registerModule("down", new Linear(32, 8, true, generator));
     }
 
     @Override

@@ -10,7 +10,6 @@ import dev.weft.c10d.ReduceOp;
 import dev.weft.dtensor.tp.ParallelStyle;
 import dev.weft.dtensor.tp.Parallelize;
 import dev.weft.mesh.DeviceMesh;
-import dev.weft.nn.Module;
 import dev.weft.optim.AdamW;
 import dev.weft.optim.Clipping;
 import dev.weft.parallel.Ddp;
@@ -51,7 +50,7 @@ public final class GptTraining implements AutoCloseable {
     this.mesh = initDeviceMesh(deviceType, dim("dp", layout.dp()), dim("tp", layout.tp()));
     this.device = deviceType.equals("cuda") ? Device.cuda(Cuda.currentDevice()) : Device.CPU;
     this.model = new Gpt(config);
-    Module unusedModule = model.to(device);
+    model.to(device);
     if (layout.tp() > 1) {
       Gpt unused = Parallelize.parallelizeModule(model, mesh.get("tp"), PLAN);
     }

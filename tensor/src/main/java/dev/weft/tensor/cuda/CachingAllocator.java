@@ -8,6 +8,7 @@ import dev.weft.tensor.memory.OutOfNativeMemoryError;
 import dev.weft.tensor.memory.StorageCleaner;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
@@ -33,7 +34,8 @@ final class CachingAllocator {
   private static final long MEDIUM_SEGMENT = 20L << 20;
   private static final long ROUND_LARGE = 2L << 20;
 
-  private static final List<@Nullable CachingAllocator> DEVICES = new ArrayList<>();
+  private static final Object CREATION = new Object();
+  private static volatile @Nullable CachingAllocator[] devices = new CachingAllocator[0];
 
   private final int device;
   private final List<@Nullable FreeBlocks[]> pools = new ArrayList<>();
@@ -92,15 +94,26 @@ final class CachingAllocator {
   }
 
   static CachingAllocator of(int device) {
-    synchronized (DEVICES) {
-      Cuda.check(device);
-      while (DEVICES.size() <= device) {
-        DEVICES.add(null);
+    @Nullable CachingAllocator[] all = devices;
+    if (device >= 0 && device < all.length) {
+      CachingAllocator a = all[device];
+      if (a != null) {
+        return a;
       }
-      CachingAllocator a = DEVICES.get(device);
+    }
+    return make(device);
+  }
+
+  private static CachingAllocator make(int device) {
+    Cuda.check(device);
+    synchronized (CREATION) {
+      @Nullable CachingAllocator[] all =
+          Arrays.copyOf(devices, Math.max(devices.length, device + 1));
+      CachingAllocator a = all[device];
       if (a == null) {
         a = new CachingAllocator(device);
-        DEVICES.set(device, a);
+        all[device] = a;
+        devices = all;
       }
       return a;
     }

@@ -11,6 +11,8 @@ import static org.bytedeco.cuda.global.cudart.cudaGetDeviceProperties;
 import static org.bytedeco.cuda.global.cudart.cudaMemGetInfo;
 import static org.bytedeco.cuda.global.cudart.cudaRuntimeGetVersion;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import org.bytedeco.cuda.cudart.cudaDeviceProp;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.SizeTPointer;
@@ -40,6 +42,9 @@ public final class Cuda {
 
   /** What was found when CUDA was first asked for; the class is initialised then. */
   private static final class Found {
+    private static final String NO_DRIVER =
+        "there is no NVIDIA driver on this machine (libcuda.so.1 was not found)";
+
     static final @Nullable String REASON;
     static final int DRIVER_VERSION;
     static final int RUNTIME_VERSION;
@@ -51,6 +56,10 @@ public final class Cuda {
       Properties[] devices = {};
       @Nullable String reason = null;
       try {
+        if (!mayHaveDriver()) {
+          // Nothing is loaded for a program of the CPU.
+          throw new CudaException(NO_DRIVER, 0);
+        }
         devices = probe(driver, runtime);
         if (devices.length == 0) {
           reason = "the CUDA driver reports no device";
@@ -66,12 +75,19 @@ public final class Cuda {
       DEVICES = devices;
     }
 
+    private static boolean mayHaveDriver() {
+      return Files.exists(Path.of("/dev/nvidiactl"))
+          || Files.exists(Path.of("/dev/nvidia0"))
+          || Files.exists(Path.of("/dev/dxg"))
+          || CudaLibraries.find("libcuda.so.1") != null;
+    }
+
     private static Properties[] probe(int[] driver, int[] runtime) {
       CudaLibraries.Found unused = CudaLibraries.load("libcudart.so.13");
       CudaCheck.runtime("cudaRuntimeGetVersion", cudaRuntimeGetVersion(runtime));
       CudaCheck.runtime("cudaDriverGetVersion", cudaDriverGetVersion(driver));
       if (driver[0] == 0) {
-        throw new CudaException("there is no NVIDIA driver on this machine (libcuda.so.1)", 0);
+        throw new CudaException(NO_DRIVER, 0);
       }
       int[] count = {0};
       CudaCheck.runtime("cudaGetDeviceCount", cudaGetDeviceCount(count));
@@ -94,7 +110,7 @@ public final class Cuda {
 
     private static String linkReason(String message) {
       if (message.contains("libcuda.so") || CudaLibraries.find("libcuda.so.1") == null) {
-        return "there is no NVIDIA driver on this machine (libcuda.so.1 was not found)";
+        return NO_DRIVER;
       }
       CudaLibraries.Found cudart = CudaLibraries.load("libcudart.so.13");
       if (cudart.problem() != null) {

@@ -1,77 +1,148 @@
 package dev.weft.tensor.cuda;
 
+import static org.bytedeco.cuda.global.cudart.cudaDevAttrMaxSharedMemoryPerBlockOptin;
+
 import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Scaled dot-product attention on a GPU. float16 and bfloat16 with heads of up to 128 go to kernels
- * that keep no matrix of scores; everything else multiplies matrices, some queries at a time. Equal
- * inputs give equal bits in both.
+ * Scaled dot-product attention on a GPU. float16, bfloat16 and float32 with heads of up to 128 go
+ * to kernels that keep no matrix of scores; everything else multiplies matrices, some queries at a
+ * time. float32 heeds {@link CudaMath#isTf32Allowed()}. Equal inputs give equal bits in all.
  *
  * <p>Tensors have four dimensions: [batch, heads, sequence, width], or [batch, sequence, heads,
  * width] where {@code sequenceDim} is 1.
  */
 public final class CudaAttention {
-  private static final int THREADS = 128;
-  private static final int TILE = 64;
-  private static final int[] WIDTHS = {32, 64, 128};
   // Scores that are held at a time where they are.
   private static final long SCORE_BYTES = 256L << 20;
   private static final KernelsByDType SOFTMAX = general("attention_softmax");
   private static final KernelsByDType DELTA = general("attention_delta");
   private static final KernelsByDType GRADIENT = general("attention_gradient");
-  private static final Flash[] FLASH = {new Flash(32), new Flash(64), new Flash(128)};
+  // Of heads of up to 32, 64 and 128.
+  private static final Flash[] HALF = {Flash.half(32), Flash.half(64), Flash.half(128)};
+  private static final Flash[] TF32 = {Flash.tf32(32), Flash.tf32(64), Flash.tf32(128)};
+  private static final Flash[] EXACT = {Flash.exact(32), Flash.exact(64), Flash.exact(128)};
 
   private static KernelsByDType general(String name) {
     return new KernelsByDType("attention.cu", name);
   }
 
-  /** The kernels for one width of a head. */
+  /** The most shared memory of a block on each device. */
+  private static final class Shared {
+    static final int[] BYTES = new int[Cuda.deviceCount()];
+
+    static {
+      for (int i = 0; i < BYTES.length; i++) {
+        BYTES[i] = Cuda.attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, i);
+      }
+    }
+  }
+
+  /** The kernels for one width of a head; sizes are those of their sources. */
   private static final class Flash {
     final int width;
-    // The other side's tile in the backward kernels, as in flash.cu.
-    final int side;
+    // A block's threads and the rows that it has of its own.
+    final int threads;
+    final int tile;
+    // Elements that a thread of the delta kernel reads.
+    final int chunk;
+    // Shared memory.
+    final int forwardBytes;
+    final int queriesBytes;
+    final int keysBytes;
     final KernelsByDType forward;
     final KernelsByDType delta;
     final KernelsByDType queries;
     final KernelsByDType keys;
 
-    Flash(int width) {
+    /**
+     * @param size bytes of an element
+     * @param forwardRows rows of the width in shared memory in the forward kernel
+     * @param forwardScores elements of scores there
+     * @param side the other side's tile in the backward kernels
+     * @param scores elements of scores there
+     */
+    private Flash(
+        String file,
+        int width,
+        int size,
+        int threads,
+        int tile,
+        int forwardRows,
+        int forwardScores,
+        int side,
+        int scores,
+        String... defines) {
       this.width = width;
-      this.side = width <= 64 ? 64 : 32;
-      forward = kernel("flash_forward");
-      delta = kernel("flash_delta");
-      queries = kernel("flash_backward_queries");
-      keys = kernel("flash_backward_keys");
+      this.threads = threads;
+      this.tile = tile;
+      chunk = 16 / size;
+      forwardBytes = (forwardRows * width + forwardScores) * size;
+      queriesBytes = ((2 * tile + 4 * side) * width + scores) * size;
+      // Two stages of lse and delta besides.
+      keysBytes = queriesBytes + 4 * side * Float.BYTES;
+      forward = new KernelsByDType(file, "flash_forward", defines);
+      delta = new KernelsByDType(file, "flash_delta", defines);
+      queries = new KernelsByDType(file, "flash_backward_queries", defines);
+      keys = new KernelsByDType(file, "flash_backward_keys", defines);
     }
 
-    private KernelsByDType kernel(String name) {
-      return new KernelsByDType("flash.cu", name, "D=" + width);
+    /** float16 and bfloat16. */
+    static Flash half(int width) {
+      int side = width <= 64 ? 64 : 32;
+      return new Flash("flash.cu", width, 2, 128, 64, 64 + 4 * 64, 0, side, 0, "D=" + width);
     }
 
-    int forwardBytes() {
-      return (TILE + 4 * 64) * width * 2;
+    /** float32 whose factors are rounded to TF32. */
+    static Flash tf32(int width) {
+      return new Flash(
+          "flash32.cu", width, 4, 128, 64, 64 + 4 * 32, 0, 32, 0, "D=" + width, "EXACT=0");
     }
 
-    int queriesBytes() {
-      return (2 * TILE + 4 * side) * width * 2;
+    /** float32. */
+    static Flash exact(int width) {
+      return new Flash(
+          "flash32.cu",
+          width,
+          4,
+          width <= 64 ? 128 : 256,
+          128,
+          128 + 2 * 64,
+          128 * 64,
+          32,
+          128 * 32,
+          "D=" + width,
+          "EXACT=1");
     }
 
-    int keysBytes() {
-      return queriesBytes() + 4 * side * 4;
+    long blocks(StridedTensor t) {
+      return t.shape()[0] * t.shape()[1] * ((t.shape()[2] + tile - 1) / tile);
     }
   }
 
   private CudaAttention() {}
 
+  /**
+   * The tiled kernels for such heads; null where there are none, or none that the device can run.
+   */
   private static @Nullable Flash flash(StridedTensor q) {
-    if (q.dtype() != DType.FLOAT16 && q.dtype() != DType.BFLOAT16) {
-      return null;
+    Flash[] all;
+    switch (q.dtype()) {
+      case FLOAT16, BFLOAT16 -> all = HALF;
+      case FLOAT32 -> all = CudaMath.isTf32Allowed() ? TF32 : EXACT;
+      default -> {
+        return null;
+      }
     }
-    for (int i = 0; i < WIDTHS.length; i++) {
-      if (q.shape()[3] <= WIDTHS[i]) {
-        return FLASH[i];
+    int device = q.device().index();
+    for (Flash flash : all) {
+      if (q.shape()[3] <= flash.width) {
+        boolean runs =
+            Cuda.properties(device).major() >= 8
+                && Math.max(flash.forwardBytes, flash.keysBytes) <= Shared.BYTES[device];
+        return runs ? flash : null;
       }
     }
     return null;
@@ -100,11 +171,12 @@ public final class CudaAttention {
       return wide;
     }
     long[] d = t.strides();
+    int chunk = 16 / t.dtype().byteSize();
     boolean aligned =
         d[3] == 1
-            && (d[0] % 8 == 0 || t.shape()[0] == 1)
-            && (d[1] % 8 == 0 || t.shape()[1] == 1)
-            && (d[2] % 8 == 0 || t.shape()[2] == 1)
+            && (d[0] % chunk == 0 || t.shape()[0] == 1)
+            && (d[1] % chunk == 0 || t.shape()[1] == 1)
+            && (d[2] % chunk == 0 || t.shape()[2] == 1)
             && t.dataAddress() % 16 == 0;
     return aligned ? t : temporaries.packed(t, t.dtype());
   }
@@ -128,10 +200,6 @@ public final class CudaAttention {
     return (int) n;
   }
 
-  private static long blocks(StridedTensor t) {
-    return t.shape()[0] * t.shape()[1] * ((t.shape()[2] + TILE - 1) / TILE);
-  }
-
   /**
    * out = softmax(scale q k^T) v, and the logarithm of the sum of e^score for each query.
    *
@@ -147,9 +215,6 @@ public final class CudaAttention {
       boolean causal,
       int sequenceDim) {
     if (out.numel() == 0) {
-      if (lse.numel() > 0) {
-        CudaFills.fill(lse, 0);
-      }
       return;
     }
     StridedTensor qs = heads(q, sequenceDim);
@@ -195,7 +260,14 @@ public final class CudaAttention {
               .int32(causal ? 1 : 0)
               .align(8);
       strides(strides(strides(strides(launch, qs), ks), vs), to)
-          .run(flash.forward.of(q.dtype()), blocks(qs), 1, 1, THREADS, 1, flash.forwardBytes());
+          .run(
+              flash.forward.of(q.dtype()),
+              flash.blocks(qs),
+              1,
+              1,
+              flash.threads,
+              1,
+              flash.forwardBytes);
       unpad(to, os);
     }
   }
@@ -295,7 +367,10 @@ public final class CudaAttention {
               .int32(queries)
               .int64(rows);
       strides(strides(launch, gw), ow)
-          .run(flash.delta.of(q.dtype()), (rows * (width / 8) + THREADS - 1) / THREADS, THREADS);
+          .run(
+              flash.delta.of(q.dtype()),
+              (rows * (width / flash.chunk) + flash.threads - 1) / flash.threads,
+              flash.threads);
       StridedTensor toQ = target(temporaries, dq, width);
       StridedTensor toK = target(temporaries, dk, width);
       StridedTensor toV = target(temporaries, dv, width);
@@ -324,11 +399,25 @@ public final class CudaAttention {
         strides(strides(strides(strides(launch, gw), qw), kw), vw);
         if (side == 0) {
           strides(launch, toQ)
-              .run(flash.queries.of(q.dtype()), blocks(qw), 1, 1, THREADS, 1, flash.queriesBytes());
+              .run(
+                  flash.queries.of(q.dtype()),
+                  flash.blocks(qw),
+                  1,
+                  1,
+                  flash.threads,
+                  1,
+                  flash.queriesBytes);
         } else {
           // dk and dv have one layout.
           strides(launch, toK)
-              .run(flash.keys.of(q.dtype()), blocks(kw), 1, 1, THREADS, 1, flash.keysBytes());
+              .run(
+                  flash.keys.of(q.dtype()),
+                  flash.blocks(kw),
+                  1,
+                  1,
+                  flash.threads,
+                  1,
+                  flash.keysBytes);
         }
       }
       unpad(toQ, dq);

@@ -2,9 +2,6 @@ package dev.weft.tensor.memory;
 
 import java.lang.ref.PhantomReference;
 import java.lang.ref.ReferenceQueue;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,9 +11,13 @@ import org.jspecify.annotations.Nullable;
  */
 public final class StorageCleaner {
   private static final ReferenceQueue<Object> QUEUE = new ReferenceQueue<>();
-  private static final Set<Block> BLOCKS = ConcurrentHashMap.newKeySet();
+  private static final int STRIPES = 16; // a power of two
+  private static final Stripe[] BLOCKS = new Stripe[STRIPES];
 
   static {
+    for (int i = 0; i < STRIPES; i++) {
+      BLOCKS[i] = new Stripe();
+    }
     Thread thread = new Thread(StorageCleaner::run, "weft-storage-cleaner");
     thread.setDaemon(true);
     thread.start();
@@ -24,20 +25,63 @@ public final class StorageCleaner {
 
   private StorageCleaner() {}
 
+  /** Keeps blocks reachable, in a list that costs no memory of its own; its own lock. */
+  private static final class Stripe {
+    private @Nullable Block first;
+
+    synchronized void add(Block block) {
+      Block next = first;
+      block.next = next;
+      if (next != null) {
+        next.previous = block;
+      }
+      first = block;
+    }
+
+    /** False where it has been removed before. */
+    synchronized boolean remove(Block block) {
+      if (block.freed) {
+        return false;
+      }
+      block.freed = true;
+      Block previous = block.previous;
+      Block next = block.next;
+      if (previous == null) {
+        first = next;
+      } else {
+        previous.next = next;
+      }
+      if (next != null) {
+        next.previous = previous;
+      }
+      block.previous = null;
+      block.next = null;
+      return true;
+    }
+
+    synchronized boolean has(Block block) {
+      return !block.freed;
+    }
+  }
+
   /** A block with one owner; freed exactly once, by its owner or by the cleaner. */
   public static final class Block extends PhantomReference<Object> {
     private final Runnable free;
-    private final AtomicBoolean freed = new AtomicBoolean();
+    private final Stripe stripe;
+    // The stripe's.
+    private @Nullable Block previous;
+    private @Nullable Block next;
+    private boolean freed;
 
-    private Block(Object owner, Runnable free) {
+    private Block(Object owner, Runnable free, Stripe stripe) {
       super(owner, QUEUE);
       this.free = free;
+      this.stripe = stripe;
     }
 
     /** Frees the block now; later calls do nothing. */
     public void free() {
-      if (freed.compareAndSet(false, true)) {
-        BLOCKS.remove(this);
+      if (stripe.remove(this)) {
         clear();
         free.run();
       }
@@ -46,8 +90,9 @@ public final class StorageCleaner {
 
   /** Watches an owner; {@code free} must not refer to it. */
   public static Block register(Object owner, Runnable free) {
-    Block block = new Block(owner, free);
-    BLOCKS.add(block);
+    Stripe stripe = BLOCKS[(int) Thread.currentThread().getId() & (STRIPES - 1)];
+    Block block = new Block(owner, free, stripe);
+    stripe.add(block);
     return block;
   }
 
@@ -78,7 +123,7 @@ public final class StorageCleaner {
   }
 
   private static void clean(Block block) {
-    if (!block.freed.get()) {
+    if (block.stripe.has(block)) {
       HostMemory.countCleaned();
     }
     block.free();

@@ -103,6 +103,9 @@ public final class Attention {
     expected[positions] = k.ndim() == 4 ? k.shape()[positions] : -1;
     Check.sameShape(op, "key", k, expected);
     Check.sameShape(op, "value", v, expected);
+    if (s[3] == 0) {
+      throw Check.bad(op, "query has shape " + Arrays.toString(s) + "; expected a width above 0");
+    }
     if (!(a.doubleAt(0) > 0)) {
       throw Check.bad(op, "scale " + a.doubleAt(0) + "; expected more than 0");
     }

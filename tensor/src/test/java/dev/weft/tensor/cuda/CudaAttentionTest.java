@@ -5,11 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Tensor;
+import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.op.Attrs;
 import dev.weft.tensor.op.Casts;
 import dev.weft.tensor.op.Catalogue;
 import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Views;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -18,13 +20,37 @@ import org.junit.jupiter.api.Test;
  */
 @CudaTest
 class CudaAttentionTest {
+  // Rounded factors: 2^-11 of each, on sums of about as many as give the largest error.
+  private static final double TF32_TOLERANCE = 3e-3;
+
   private static double tolerance(DType t) {
     // Probabilities and their gradients are rounded to the dtype before they are multiplied.
-    return t == DType.FLOAT32 ? 2e-5 : 2 * Samples.tolerance(t);
+    return t == DType.FLOAT32 ? 1e-5 : 2 * Samples.tolerance(t);
+  }
+
+  @AfterEach
+  void tf32Off() {
+    CudaMath.allowTf32(false);
   }
 
   private static Tensor[] call(String op, Attrs a, Tensor... in) {
     return Dispatcher.callAll(Catalogue.get(op), a, in);
+  }
+
+  /** float32 in both its ways. */
+  private static void compare(
+      DType t,
+      int heads,
+      int queries,
+      int keys,
+      int width,
+      boolean causal,
+      int dim,
+      boolean turned) {
+    compare(t, heads, queries, keys, width, causal, dim, turned, false);
+    if (t == DType.FLOAT32) {
+      compare(t, heads, queries, keys, width, causal, dim, turned, true);
+    }
   }
 
   private static void compare(
@@ -35,7 +61,10 @@ class CudaAttentionTest {
       int width,
       boolean causal,
       int dim,
-      boolean turned) {
+      boolean turned,
+      boolean tf32) {
+    CudaMath.allowTf32(tf32);
+    double tolerance = tf32 ? TF32_TOLERANCE : tolerance(t);
     long[] qs =
         dim == 2 ? new long[] {2, heads, queries, width} : new long[] {2, queries, heads, width};
     long[] ks = dim == 2 ? new long[] {2, heads, keys, width} : new long[] {2, keys, heads, width};
@@ -52,7 +81,7 @@ class CudaAttentionTest {
     Attrs a = Attrs.of(1 / Math.sqrt(width), causal, dim);
     String what =
         t
-            + " "
+            + (tf32 ? " by TF32, " : ", ")
             + heads
             + " heads, "
             + queries
@@ -66,12 +95,12 @@ class CudaAttentionTest {
             + (turned ? ", turned" : "");
     Tensor[] expected = call("scaled_dot_product_attention", a, exact[1], exact[2], exact[3]);
     Tensor[] got = call("scaled_dot_product_attention", a, gpu[1], gpu[2], gpu[3]);
-    AgainstCpu.close(what + ": result", Casts.to(expected[0], t), got[0], tolerance(t));
+    AgainstCpu.close(what + ": result", Casts.to(expected[0], t), got[0], tolerance);
     AgainstCpu.close(
         what + ": lse",
         Casts.to(expected[1], got[1].dtype()),
         got[1],
-        t == DType.FLOAT64 ? 1e-12 : 1e-4);
+        tf32 ? TF32_TOLERANCE : t == DType.FLOAT64 ? 1e-12 : 1e-4);
     Tensor[] gradients =
         call(
             "scaled_dot_product_attention_backward",
@@ -93,8 +122,7 @@ class CudaAttentionTest {
             got[0],
             got[1]);
     for (int i = 0; i < 3; i++) {
-      AgainstCpu.close(
-          what + ": gradient " + i, Casts.to(gradients[i], t), mine[i], 2 * tolerance(t));
+      AgainstCpu.close(what + ": gradient " + i, Casts.to(gradients[i], t), mine[i], 2 * tolerance);
     }
   }
 
@@ -148,10 +176,92 @@ class CudaAttentionTest {
   }
 
   @Test
-  void gradientsAreTheSameBitsEveryTime() {
+  void viewsWhoseRowsLieAtOddPlaces() {
+    for (DType t : Samples.FLOATS) {
+      Attrs a = Attrs.of(0.125, true, 2);
+      Tensor[] cpu = new Tensor[4];
+      Tensor[] gpu = new Tensor[4];
+      for (int i = 0; i < 4; i++) {
+        Tensor wide = normal(i, t, 2, 3, 70, 67);
+        cpu[i] = Casts.to(Views.narrow(wide, 3, 1, 64), DType.FLOAT64);
+        gpu[i] = Views.narrow(wide.to(AgainstCpu.GPU), 3, 1, 64);
+      }
+      Tensor[] expected = call("scaled_dot_product_attention", a, cpu[1], cpu[2], cpu[3]);
+      Tensor[] got = call("scaled_dot_product_attention", a, gpu[1], gpu[2], gpu[3]);
+      AgainstCpu.close(t + ": result", Casts.to(expected[0], t), got[0], tolerance(t));
+      String backward = "scaled_dot_product_attention_backward";
+      Tensor[] gradients =
+          call(backward, a, cpu[0], cpu[1], cpu[2], cpu[3], expected[0], expected[1]);
+      Tensor[] mine = call(backward, a, gpu[0], gpu[1], gpu[2], gpu[3], got[0], got[1]);
+      for (int i = 0; i < 3; i++) {
+        AgainstCpu.close(
+            t + ": gradient " + i, Casts.to(gradients[i], t), mine[i], 2 * tolerance(t));
+      }
+    }
+  }
+
+  @Test
+  void tf32IsUsedOnlyWhenAllowed() {
+    Tensor[] x = new Tensor[3];
+    Tensor[] exact = new Tensor[3];
+    for (int i = 0; i < 3; i++) {
+      Tensor cpu = normal(i, DType.FLOAT32, 1, 2, 100, 64);
+      exact[i] = Casts.to(cpu, DType.FLOAT64);
+      x[i] = cpu.to(AgainstCpu.GPU);
+    }
+    Attrs a = Attrs.of(0.125, true, 2);
+    String op = "scaled_dot_product_attention";
+    double[] expected = call(op, a, exact)[0].toDoubleArray();
+    double off = worst(expected, call(op, a, x)[0].toDoubleArray());
+    CudaMath.allowTf32(true);
+    double on = worst(expected, call(op, a, x)[0].toDoubleArray());
+    assertThat(off).as("error without TF32").isLessThan(1e-5);
+    assertThat(on).as("error with TF32").isGreaterThan(1e-4).isLessThan(1e-2);
+  }
+
+  private static double worst(double[] expected, double[] got) {
+    double worst = 0;
+    for (int i = 0; i < got.length; i++) {
+      worst = Math.max(worst, Math.abs(got[i] - expected[i]));
+    }
+    return worst;
+  }
+
+  @Test
+  void noScoresAreHeldInFloat32() {
     Tensor[] x = new Tensor[4];
     for (int i = 0; i < 4; i++) {
-      x[i] = normal(i, DType.BFLOAT16, 2, 4, 512, 64).to(AgainstCpu.GPU);
+      x[i] = normal(i, DType.FLOAT32, 1, 8, 2048, 64).to(AgainstCpu.GPU);
+    }
+    Attrs a = Attrs.of(0.125, true, 2);
+    long one = 8L * 2048 * 64 * 4;
+    for (boolean tf32 : new boolean[] {false, true}) {
+      CudaMath.allowTf32(tf32);
+      CudaMemory.resetPeak(0);
+      long before = CudaMemory.stats(0).allocatedBytes();
+      try (TensorScope scope = TensorScope.open()) {
+        Tensor[] out = call("scaled_dot_product_attention", a, x[1], x[2], x[3]);
+        call("scaled_dot_product_attention_backward", a, x[0], x[1], x[2], x[3], out[0], out[1]);
+      }
+      // The result, three gradients, and some numbers a query; the scores would be 32 times one.
+      assertThat(CudaMemory.stats(0).peakAllocatedBytes() - before)
+          .as("bytes at most, TF32 %s", tf32)
+          .isBetween(4 * one, 5 * one);
+    }
+  }
+
+  @Test
+  void gradientsAreTheSameBitsEveryTime() {
+    gradientsRepeat(DType.BFLOAT16);
+    gradientsRepeat(DType.FLOAT32);
+    CudaMath.allowTf32(true);
+    gradientsRepeat(DType.FLOAT32);
+  }
+
+  private static void gradientsRepeat(DType t) {
+    Tensor[] x = new Tensor[4];
+    for (int i = 0; i < 4; i++) {
+      x[i] = normal(i, t, 2, 4, 512, 64).to(AgainstCpu.GPU);
     }
     Attrs a = Attrs.of(0.125, true, 2);
     Tensor[] out = call("scaled_dot_product_attention", a, x[0], x[1], x[2]);

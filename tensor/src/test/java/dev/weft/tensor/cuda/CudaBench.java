@@ -218,18 +218,26 @@ public final class CudaBench {
   }
 
   private static void attention() {
+    attention("bf16", DType.BFLOAT16);
+    attention("fp32", DType.FLOAT32);
+    CudaMath.allowTf32(true);
+    attention("tf32", DType.FLOAT32);
+    CudaMath.allowTf32(false);
+  }
+
+  private static void attention(String name, DType dtype) {
     int batch = 8;
     int heads = 16;
     for (int[] s : new int[][] {{1024, 64}, {1024, 128}, {8192, 64}}) {
       long n = s[0];
       long b = n > 1024 ? 1 : batch;
-      Tensor x = random(DType.BFLOAT16, b, n, heads, s[1]);
+      Tensor x = random(dtype, b, n, heads, s[1]);
       Attrs a = Attrs.of(1 / Math.sqrt(s[1]), true, 1);
       String op = "scaled_dot_product_attention";
       Tensor[] out = call(op, a, x, x, x);
       // Half of the scores are seen.
       double flops = 4.0 * b * heads * n * n * s[1] / 2;
-      String params = "bf16 causal " + Arrays.toString(x.shape());
+      String params = name + " causal " + Arrays.toString(x.shape());
       print(
           "gpu_attention",
           params,

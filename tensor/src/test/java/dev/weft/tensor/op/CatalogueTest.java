@@ -33,7 +33,9 @@ class CatalogueTest {
       Op op = e.getValue();
       if (op.isDifferentiable() != (op.backward() != null)) {
         lacking.add(op + ": neither a backward formula nor notDifferentiable(), or both");
-      } else if (op.isDifferentiable() && !checked.contains(op.name())) {
+      } else if (op.isDifferentiable()
+          && !op.name().equals("to_device") // CudaRuntimeTest has it: there is one device here
+          && !checked.contains(op.name())) {
         lacking.add(op + ": no case in GradientTest");
       }
     }

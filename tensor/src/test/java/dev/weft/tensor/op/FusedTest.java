@@ -55,6 +55,10 @@ class FusedTest {
             () -> Attention.scaledDotProduct(q, random(2, DType.FLOAT32, 2, 2, 7, 4), q, false, 2))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("key has shape [2, 2, 7, 4]; expected [2, 3, 7, 4]");
+    Tensor thin = random(2, DType.FLOAT32, 2, 3, 7, 0);
+    assertThatThrownBy(() -> Attention.scaledDotProduct(thin, thin, thin, false, 2))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("query has shape [2, 3, 7, 0]; expected a width above 0");
     assertThatThrownBy(() -> Attention.scaledDotProduct(q, q, q, false, 3))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("positions run along dimension 3; expected 1 or 2");

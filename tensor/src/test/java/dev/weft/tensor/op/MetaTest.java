@@ -41,8 +41,15 @@ class MetaTest {
 
   @Test
   void devicesAreNotMixed() {
-    assertThatThrownBy(() -> meta(DType.FLOAT32, 1).add(Tensor.of(new float[] {1})))
+    assertThatThrownBy(() -> meta(DType.FLOAT32, 2).add(Tensor.of(new float[] {1, 2})))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("add: all tensors must be on one device; got meta, cpu");
+  }
+
+  @Test
+  void scalarsOfTheHostGoAlong() {
+    Tensor sum = meta(DType.FLOAT32, 2).add(Tensor.of(new double[] {1}));
+    assertThat(sum.device()).isEqualTo(Device.META);
+    assertThat(sum.shape()).containsExactly(2);
   }
 }
