@@ -8,7 +8,7 @@ package dev.weft.parallel;
  *     at first
  * @param findUnusedParameters whether parameters may take no part in a backward. Those of a rank
  *     then count as zero; those of all ranks keep the gradient they have. If not, a backward that
- *     leaves some out fails and names them
+ *     leaves some out fails and names them. To find them the host waits once a step
  * @param broadcastBuffers whether each forward in training starts with the first rank's buffers
  * @param hook how a bucket is averaged
  */

@@ -127,6 +127,7 @@ public final class FullySharded implements GradientSync {
                           + before
                           + "', which another call has sharded; shard both by one call");
                 }
+                ShardedParameter.check(path, p);
                 int dot = path.lastIndexOf('.');
                 Place place =
                     new Place(

@@ -9,8 +9,10 @@ import dev.weft.mesh.DeviceMesh;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.StridedTensor;
+import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.Tensors;
+import dev.weft.tensor.op.InPlace;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -173,7 +175,7 @@ final class ParameterGroup {
     if (replicas != null) {
       StridedTensor before = unreplicated;
       if (before != null) {
-        var unused = dev.weft.tensor.op.InPlace.add(before, sum);
+        Tensor unused = InPlace.add(before, sum);
         sum.close();
         sum = before;
         unreplicated = null;

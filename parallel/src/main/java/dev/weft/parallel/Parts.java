@@ -3,6 +3,7 @@ package dev.weft.parallel;
 import dev.weft.dtensor.DTensor;
 import dev.weft.dtensor.DTensorInternals;
 import dev.weft.tensor.Regions;
+import dev.weft.tensor.Shapes;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 
@@ -17,17 +18,10 @@ final class Parts {
 
   /** Part of a flat buffer, in the shape of a tensor. */
   static StridedTensor piece(StridedTensor flat, long at, long... shape) {
-    long n = 1;
-    for (long s : shape) {
-      n *= s;
-    }
+    long n = Shapes.numel(shape);
     return n == 0
-        ? Regions.narrow(flat, 0, 0, 0).withLayout(shape, strides(shape), 0)
+        ? flat.withLayout(shape, Shapes.contiguousStrides(shape), 0)
         : Regions.reshaped(Regions.narrow(flat, 0, at, n), shape);
-  }
-
-  private static long[] strides(long[] shape) {
-    return dev.weft.tensor.Shapes.contiguousStrides(shape);
   }
 
   /** Copies; nothing where there is nothing. */

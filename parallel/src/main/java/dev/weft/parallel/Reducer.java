@@ -34,7 +34,7 @@ final class Reducer {
   private final List<String> names;
   private final ProcessGroup group;
   private final DdpOptions options;
-  private final Map<Tensor, Integer> positions = new IdentityHashMap<>();
+  private final IdentityHashMap<Tensor, Integer> positions = new IdentityHashMap<>();
   private List<Bucket> buckets;
   private Bucket[] bucketOf;
   private boolean rebuilt;
@@ -46,7 +46,7 @@ final class Reducer {
   private long averaged;
 
   Reducer(Map<String, Tensor> named, ProcessGroup group, DdpOptions options) {
-    Map<Tensor, String> distinct = new IdentityHashMap<>();
+    IdentityHashMap<Tensor, String> distinct = new IdentityHashMap<>();
     this.parameters = new ArrayList<>();
     this.names = new ArrayList<>();
     named.forEach(

@@ -1,5 +1,6 @@
 package dev.weft.parallel;
 
+import dev.weft.c10d.Work;
 import dev.weft.dtensor.DTensor;
 import dev.weft.dtensor.DTensor.FromLocal;
 import dev.weft.dtensor.Placement;
@@ -15,6 +16,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.Tensors;
 import dev.weft.tensor.autograd.Autograd;
+import dev.weft.tensor.op.InPlace;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -48,18 +50,8 @@ final class ShardedParameter {
     this.places = places;
     this.wholeDtype = wholeDtype;
     StridedTensor local = Parts.of(p);
-    if (local.ndim() == 0) {
-      throw new IllegalArgumentException(
-          "fullyShard: parameter '"
-              + path
-              + "' has no dimension to cut; expected at least one, or keep it out of the module");
-    }
-    if (p.device().isMeta()) {
-      throw new IllegalArgumentException(
-          "fullyShard: parameter '" + path + "' is on device meta; give it values first");
-    }
     for (int m = 0; m < mesh.ndim(); m++) {
-      var unused = mesh.getGroup(m).broadcast(local.alias(), mesh.groupRank(m, 0));
+      Work unused = mesh.getGroup(m).broadcast(local.alias(), mesh.groupRank(m, 0));
     }
     int shardDim = mesh.ndim() - 1;
     this.ranks = mesh.size(shardDim);
@@ -76,6 +68,33 @@ final class ShardedParameter {
     Tensor unusedWhole = whole.requiresGrad(p.requiresGrad());
   }
 
+  /**
+   * Refuses what cannot be cut, before anything is.
+   *
+   * @throws IllegalArgumentException for no dimension, no data, or placements that cannot be joined
+   */
+  static void check(String path, Tensor p) {
+    if (p.ndim() == 0) {
+      throw new IllegalArgumentException(
+          "fullyShard: parameter '"
+              + path
+              + "' has no dimension to cut; expected at least one, or keep it out of the module");
+    }
+    if (p.device().isMeta()) {
+      throw new IllegalArgumentException(
+          "fullyShard: parameter '" + path + "' is on device meta; give it values first");
+    }
+    if (p instanceof DTensor d
+        && d.placements().stream().anyMatch(x -> x.isPartial() || x instanceof StridedShard)) {
+      throw new IllegalArgumentException(
+          "fullyShard: parameter '"
+              + path
+              + "' is "
+              + d.describe()
+              + "; expected placements that are replicated or plain shards");
+    }
+  }
+
   private DTensor distributed(Tensor p, StridedTensor part, DeviceMesh mesh) {
     List<Placement> placements = new ArrayList<>();
     if (mesh.ndim() == 2) {
@@ -87,14 +106,6 @@ final class ShardedParameter {
       int pieces = 1;
       for (int m = 0; m < d.mesh().ndim(); m++) {
         Placement other = d.placements().get(m);
-        if (other.isPartial() || other instanceof StridedShard) {
-          throw new IllegalArgumentException(
-              "fullyShard: parameter '"
-                  + path
-                  + "' is "
-                  + d.describe()
-                  + "; expected placements that are replicated or plain shards");
-        }
         pieces *= other.isShard(0) ? d.mesh().size(m) : 1;
       }
       placements.add(pieces > 1 ? new StridedShard(0, pieces) : Placements.shard(0));
@@ -230,7 +241,7 @@ final class ShardedParameter {
     StridedTensor piece = Parts.piece(flat, at, part.shape());
     Tensor before = sharded.grad();
     if (before != null) {
-      Tensor unused = dev.weft.tensor.op.InPlace.add(Parts.of(before), piece.to(part.dtype()));
+      Tensor unused = InPlace.add(Parts.of(before), piece.to(part.dtype()));
       return;
     }
     StridedTensor own =

@@ -412,6 +412,22 @@ class FullyShardedTest {
           assertThatThrownBy(() -> FullySharded.fullyShard(m, mesh))
               .isInstanceOf(IllegalArgumentException.class)
               .hasMessageContaining("3 dimensions");
+          Module scalar =
+              new Module() {
+                {
+                  Tensor unused = registerParameter("w", weights(1, 2, 2));
+                  unused = registerParameter("scale", weights(2, 1).reshape());
+                }
+
+                @Override
+                protected Tensor forward(Tensor... inputs) {
+                  return inputs[0];
+                }
+              };
+          assertThatThrownBy(() -> FullySharded.fullyShard(scalar, mesh.get("a")))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessageContaining("'scale' has no dimension");
+          assertThat(scalar.parameter("w")).isNotInstanceOf(DTensor.class);
           FullySharded unused = FullySharded.fullyShard(m, mesh.get("a"));
           assertThatThrownBy(() -> FullySharded.fullyShard(m, mesh.get("a")))
               .isInstanceOf(IllegalArgumentException.class)

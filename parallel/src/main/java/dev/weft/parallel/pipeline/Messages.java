@@ -27,6 +27,7 @@ import java.util.Objects;
 final class Messages {
   // The dtype, the number of dimensions, and up to so many sizes.
   private static final int SIZES = 8;
+  private static final List<DType> DTYPES = List.of(DType.values());
 
   private final DeviceMesh mesh;
   private final ProcessGroup forward;
@@ -146,7 +147,7 @@ final class Messages {
               + SIZES);
     }
     long[] form = new long[2 + SIZES];
-    form[0] = shape.dtype.ordinal();
+    form[0] = DTYPES.indexOf(shape.dtype);
     form[1] = shape.sizes.length;
     System.arraycopy(shape.sizes, 0, form, 2, shape.sizes.length);
     Tensor message = Tensor.of(form, form.length).to(forward.controlDevice());
@@ -157,7 +158,7 @@ final class Messages {
     Tensor message = Tensor.of(new long[2 + SIZES], 2 + SIZES).to(forward.controlDevice());
     Work unused = forward.recv(message, peer(stage - 1), 0);
     long[] form = message.toLongArray();
-    return new Shape(DType.values()[(int) form[0]], Arrays.copyOfRange(form, 2, 2 + (int) form[1]));
+    return new Shape(DTYPES.get((int) form[0]), Arrays.copyOfRange(form, 2, 2 + (int) form[1]));
   }
 
   /** Waits until all sends are done. */
