@@ -39,7 +39,7 @@ class LayersTest {
           .whereLayer("bench")
           .mayOnlyBeAccessedByLayers("cli")
           .whereLayer("examples")
-          .mayOnlyBeAccessedByLayers("cli")
+          .mayOnlyBeAccessedByLayers("bench", "cli") // the training benchmark trains the decoder
           .whereLayer("conformance")
           .mayOnlyBeAccessedByLayers("cli")
           .whereLayer("parallel")
