@@ -29,14 +29,14 @@ public final class ReductionError {
   public static double[] of(DType dtype, int ranks) {
     try (TensorScope scope = TensorScope.open()) {
       double[] exact = new double[ELEMENTS];
-      Tensor chain = null;
+      Tensor chain = input(dtype, 0);
       for (int r = 0; r < ranks; r++) {
         Tensor mine = input(dtype, r);
         double[] values = mine.toDoubleArray();
         for (int i = 0; i < ELEMENTS; i++) {
           exact[i] += values[i];
         }
-        chain = chain == null ? mine : Pointwise.add(chain, mine);
+        chain = r == 0 ? mine : Pointwise.add(chain, mine);
       }
       double[] reduced =
           LocalWorld.call(
