@@ -151,6 +151,7 @@ class FlightRecorderTest {
                 assertThatThrownBy(Distributed::barrier).hasMessageContaining("did not arrive");
               } else if (rank == 1) {
                 assertThatThrownBy(pair::barrier).hasMessageContaining("rank 2 did not arrive");
+                Thread.sleep(500); // stays until rank 0's time has passed, too
               } else {
                 Thread.sleep(1_000); // busy with something else
                 Path unused = Distributed.dumpFlightRecorder();
