@@ -224,9 +224,4 @@ public final class Cuda {
               + ")");
     }
   }
-
-  /** The last error that is not sticky, cleared; 0 when there is none. */
-  public static int takeLastError() {
-    return cudart.cudaGetLastError();
-  }
 }

@@ -59,13 +59,6 @@ public final class CudaLibraries {
     }
   }
 
-  /** All libraries asked for so far, in that order. */
-  public static List<Found> loaded() {
-    synchronized (FOUND) {
-      return List.copyOf(FOUND.values());
-    }
-  }
-
   /** Where a library lies in the folders searched, or null. */
   public static @Nullable Path find(String soname) {
     for (Path folder : folders()) {

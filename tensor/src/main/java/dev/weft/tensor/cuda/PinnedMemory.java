@@ -9,7 +9,6 @@ import dev.weft.tensor.Shapes;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.memory.StorageCleaner;
 import java.util.ArrayDeque;
-import java.util.concurrent.atomic.AtomicLong;
 import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.PointerPointer;
 import org.jspecify.annotations.Nullable;
@@ -22,7 +21,6 @@ public final class PinnedMemory {
   private static final int SMALLEST = 12;
   private static final ArrayDeque<Block>[] FREE = lists();
   private static final ArrayDeque<Block> BUSY = new ArrayDeque<>();
-  private static final AtomicLong BYTES = new AtomicLong();
 
   private PinnedMemory() {}
 
@@ -46,11 +44,6 @@ public final class PinnedMemory {
     }
   }
 
-  /** Bytes taken from CUDA so far. */
-  public static long bytes() {
-    return BYTES.get();
-  }
-
   static Block take(long bytes) {
     int power = Math.max(SMALLEST, 64 - Long.numberOfLeadingZeros(Math.max(1, bytes) - 1));
     synchronized (FREE) {
@@ -65,7 +58,6 @@ public final class PinnedMemory {
       CudaCheck.runtime(
           "cudaHostAlloc(" + (1L << power) + " B)",
           cudaHostAlloc(out, 1L << power, cudaHostAllocDefault));
-      BYTES.addAndGet(1L << power);
       return new Block(out.get().address(), power);
     }
   }
