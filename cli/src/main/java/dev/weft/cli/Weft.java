@@ -2,6 +2,7 @@ package dev.weft.cli;
 
 import com.google.common.base.Throwables;
 import dev.weft.c10d.DistributedException;
+import dev.weft.cli.bench.BenchCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 

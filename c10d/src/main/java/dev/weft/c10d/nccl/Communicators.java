@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.IntUnaryOperator;
 import org.bytedeco.cuda.global.nccl;
 import org.bytedeco.cuda.nccl.ncclUniqueId;
 import org.bytedeco.javacpp.IntPointer;
@@ -31,6 +32,7 @@ final class Communicators {
   private final Map<Integer, PairChannel> pairs = new ConcurrentHashMap<>();
   private volatile @Nullable NcclCommunicator[] byDevice = new @Nullable NcclCommunicator[1];
   private int collectiveNumber;
+  private int splitNumber;
   // Of all kinds; guarded by itself. Once closed, a late one is closed at once.
   private final List<NcclCommunicator> all = new ArrayList<>();
   private boolean closed;
@@ -75,7 +77,8 @@ final class Communicators {
               "nccl/" + group.name() + "/" + collectiveNumber++,
               device,
               group.groupRank(),
-              group.size());
+              group.size(),
+              backend::globalRank);
       put(made);
       return made;
     }
@@ -89,25 +92,20 @@ final class Communicators {
   }
 
   /** Ranks meet through the store, then NCCL connects them. */
-  private NcclCommunicator meet(String key, String storeKey, int device, int rank, int size) {
+  private NcclCommunicator meet(
+      String key, String storeKey, int device, int rank, int size, IntUnaryOperator globalRanks) {
     backend.checkUsable("making a communicator");
     Deadline deadline = Deadline.after(backend.timeout());
     Cuda.bind(device);
     ncclUniqueId id =
-        UniqueIds.share(backend, group.rankContext().store(), storeKey, rank, size, deadline);
+        UniqueIds.share(
+            backend, group.rankContext().store(), storeKey, rank, size, globalRanks, deadline);
     try (NcclConfig config = new NcclConfig(backend.options(), group.name())) {
       return keep(
           Objects.requireNonNull(
-              NcclCommunicator.make(
-                  backend,
-                  key,
-                  device,
-                  rank,
-                  size,
-                  "ncclCommInitRankConfig",
-                  deadline,
-                  null,
-                  cell -> ncclCommInitRankConfig(cell, size, id, rank, config.pointer()))));
+              new CommunicatorMaker(
+                      backend, key, device, rank, size, "ncclCommInitRankConfig", deadline, null)
+                  .make(cell -> ncclCommInitRankConfig(cell, size, id, rank, config.pointer()))));
     } finally {
       id.close();
     }
@@ -142,9 +140,17 @@ final class Communicators {
   /** Makes the communicator of a pair; its lower group rank is rank 0 there. */
   NcclCommunicator makePair(int peer, int device) {
     int me = group.groupRank();
-    String key = Math.min(me, peer) + ":" + Math.max(me, peer);
+    int low = Math.min(me, peer);
+    int high = Math.max(me, peer);
+    String key = low + ":" + high;
     DeviceClaims.claim(group.rankContext(), device);
-    return meet(key, "nccl/" + group.name() + "/" + key, device, me < peer ? 0 : 1, 2);
+    return meet(
+        key,
+        "nccl/" + group.name() + "/" + key,
+        device,
+        me == low ? 0 : 1,
+        2,
+        r -> backend.globalRank(r == 0 ? low : high));
   }
 
   // ---- from another group's ----
@@ -158,26 +164,34 @@ final class Communicators {
     NcclCommunicator from = Objects.requireNonNull(parent.communicators().only());
     NcclBackend owner = part == null ? parent : part;
     Deadline deadline = Deadline.after(parent.timeout());
-    Cuda.bind(from.device());
+    GroupContext group = parent.communicators().group;
+    new Arrivals(parent, group.rankContext().store(), deadline)
+        .await(
+            "nccl/" + group.name() + "/split/" + parent.communicators().splitNumber++,
+            "split_group",
+            parent.rank(),
+            parent.size(),
+            parent::globalRank);
     from.use().lock();
     try (NcclConfig config = new NcclConfig(owner.options(), owner.groupName())) {
       NcclCommunicator made =
-          NcclCommunicator.make(
-              owner,
-              String.valueOf(from.device()),
-              from.device(),
-              owner.rank(),
-              part == null ? 0 : owner.size(),
-              "ncclCommSplit",
-              deadline,
-              from.handle(),
-              cell ->
-                  ncclCommSplit(
-                      from.handle(),
-                      part == null ? nccl.NCCL_SPLIT_NOCOLOR : color,
-                      key,
-                      cell,
-                      config.pointer()));
+          new CommunicatorMaker(
+                  owner,
+                  String.valueOf(from.device()),
+                  from.device(),
+                  owner.rank(),
+                  part == null ? 0 : owner.size(),
+                  "ncclCommSplit",
+                  deadline,
+                  from.handle())
+              .make(
+                  cell ->
+                      ncclCommSplit(
+                          from.handle(),
+                          part == null ? nccl.NCCL_SPLIT_NOCOLOR : color,
+                          key,
+                          cell,
+                          config.pointer()));
       if (made != null && part != null) {
         part.communicators().adopt(made);
       }
@@ -190,28 +204,36 @@ final class Communicators {
   static void shrink(NcclBackend parent, NcclBackend rest, int[] excluded, boolean abort) {
     NcclCommunicator from = Objects.requireNonNull(parent.communicators().only());
     Deadline deadline = Deadline.after(parent.timeout());
-    Cuda.bind(from.device());
+    GroupContext group = rest.communicators().group;
+    new Arrivals(rest, group.rankContext().store(), deadline)
+        .await(
+            "nccl/" + group.name() + "/shrink",
+            "shrink_group",
+            rest.rank(),
+            rest.size(),
+            rest::globalRank);
     from.use().lock();
     try (NcclConfig config = new NcclConfig(rest.options(), rest.groupName());
         IntPointer ranks = new IntPointer(excluded)) {
       NcclCommunicator made =
-          NcclCommunicator.make(
-              rest,
-              String.valueOf(from.device()),
-              from.device(),
-              rest.rank(),
-              rest.size(),
-              "ncclCommShrink",
-              deadline,
-              from.handle(),
-              cell ->
-                  ncclCommShrink(
-                      from.handle(),
-                      ranks,
-                      excluded.length,
-                      cell,
-                      config.pointer(),
-                      abort ? nccl.NCCL_SHRINK_ABORT : nccl.NCCL_SHRINK_DEFAULT));
+          new CommunicatorMaker(
+                  rest,
+                  String.valueOf(from.device()),
+                  from.device(),
+                  rest.rank(),
+                  rest.size(),
+                  "ncclCommShrink",
+                  deadline,
+                  from.handle())
+              .make(
+                  cell ->
+                      ncclCommShrink(
+                          from.handle(),
+                          ranks,
+                          excluded.length,
+                          cell,
+                          config.pointer(),
+                          abort ? nccl.NCCL_SHRINK_ABORT : nccl.NCCL_SHRINK_DEFAULT));
       rest.communicators().adopt(Objects.requireNonNull(made));
     } finally {
       from.use().unlock();

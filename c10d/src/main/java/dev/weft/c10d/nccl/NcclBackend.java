@@ -812,8 +812,11 @@ final class NcclBackend implements Backend {
 
   @Override
   public void abort(Throwable cause) {
+    String text = "group " + group.describe() + " was aborted: " + cause;
     DistributedException aborted =
-        new DistributedException("group " + group.describe() + " was aborted: " + cause, cause);
+        cause instanceof PeerFailedException
+            ? new PeerFailedException(text, cause)
+            : new DistributedException(text, cause);
     if (failure == null) {
       failure = aborted;
     }

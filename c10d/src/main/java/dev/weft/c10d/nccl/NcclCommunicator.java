@@ -26,8 +26,6 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.nccl.ncclComm;
 import org.bytedeco.javacpp.IntPointer;
-import org.bytedeco.javacpp.Pointer;
-import org.bytedeco.javacpp.PointerPointer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -36,9 +34,10 @@ import org.slf4j.LoggerFactory;
  * A communicator of NCCL with its stream and the works that are under way on it. Thread-safe: one
  * thread at a time is inside NCCL with it.
  *
- * <p>Launches of all communicators of a device take turns ({@link DeviceState#launches}), since
- * NCCL needs one order of them on all ranks. Making connections at a first use can wait for other
- * ranks; the turn is passed on then, as waiting with it in hand could close a circle.
+ * <p>A first use makes connections and waits for other ranks: inside NCCL, or, where launches do
+ * not block, outside. The monitor ends what waits there for too long with an abort. Launches that
+ * do not block take turns on a device ({@link DeviceState#launches}); the turn is passed on while
+ * one waits for other ranks, since waiting with it in hand could close a circle.
  */
 final class NcclCommunicator {
   private static final Logger LOG = LoggerFactory.getLogger(NcclCommunicator.class);
@@ -65,6 +64,12 @@ final class NcclCommunicator {
   private final IntPointer asyncState = new IntPointer(1);
   private final ArrayDeque<NcclWork> underWay = new ArrayDeque<>();
   private @Nullable NcclWork last;
+  // Calls that block must not hold the turn; NCCL sees to the order of their launches by itself.
+  private final boolean takesTurns;
+  // Since when a thread is inside NCCL, 0 for none, and with which operation.
+  private volatile long insideSince;
+  private volatile String insideWhat = "";
+  private volatile @Nullable OperationTimeoutException stuck;
   private volatile @Nullable Throwable failure;
   private boolean ended;
   private @Nullable Thread ending;
@@ -75,15 +80,7 @@ final class NcclCommunicator {
     int run(NcclCommunicator communicator, CUstream_st stream);
   }
 
-  /**
-   * A call that begins to make a communicator. NCCL may write the cell after the call has returned,
-   * so it is memory that stays.
-   */
-  interface Maker {
-    int make(PointerPointer<ncclComm> cell);
-  }
-
-  private NcclCommunicator(
+  NcclCommunicator(
       NcclBackend backend,
       String key,
       int device,
@@ -99,119 +96,28 @@ final class NcclCommunicator {
     this.handle = handle;
     this.memoryBytes = memoryBytes;
     this.deviceState = DeviceState.of(device);
+    this.takesTurns = !backend.options().blockingLaunch();
     this.stream = CudaStream.fromPool(device, backend.options().highPriorityStream());
     this.inputsReady = new CudaEvent(device, false);
   }
 
-  /**
-   * Makes a communicator and waits until it is ready.
-   *
-   * @param call the call that makes it, for messages
-   * @param parent the communicator it is made from, whose state tells how far it is; null for none
-   * @return null where this rank is in no part of the parent
-   * @throws OperationTimeoutException if it is not ready in time
-   * @throws NcclException if NCCL says so
-   */
-  static @Nullable NcclCommunicator make(
-      NcclBackend backend,
-      String key,
-      int device,
-      int rank,
-      int size,
-      String call,
-      Deadline deadline,
-      @Nullable ncclComm parent,
-      Maker maker) {
-    Cuda.bind(device);
-    long free = Cuda.memoryInfo(device)[0];
-    PointerPointer<ncclComm> cell = new PointerPointer<>(1);
-    cell.put(0, (Pointer) null);
-    ncclComm handle = new ncclComm();
-    try (IntPointer state = new IntPointer(1)) {
-      int code = maker.make(cell);
-      ncclComm child = cell.get(ncclComm.class);
-      // A parent can be ready before it has begun, and before the child's handle is there.
-      while (code == ncclInProgress || (code == ncclSuccess && size > 0 && isNull(child))) {
-        Throwable stopped = backend.failure();
-        if (stopped != null || deadline.hasPassed()) {
-          abandon(device, child);
-          throw stopped != null
-              ? backend.unusable(call, stopped)
-              : new OperationTimeoutException(
-                  call
-                      + " for "
-                      + (key.contains(":") ? "the pair " + key + " of " : "")
-                      + "group "
-                      + backend.describeGroup()
-                      + " on rank "
-                      + backend.globalRank(backend.rank())
-                      + " timed out after "
-                      + deadline.timeout().toMillis()
-                      + " ms: not all of its "
-                      + size
-                      + " ranks came");
-        }
-        LockSupport.parkNanos(200_000);
-        ncclComm known = parent == null ? cell.get(ncclComm.class) : parent;
-        code = state(known, state);
-        child = cell.get(ncclComm.class);
-      }
-      if (code == ncclSuccess && parent != null && child != null && !child.isNull()) {
-        // The parent is done with it; now the child itself.
-        code = awaitReady(child, state, deadline);
-      }
-      if (code != ncclSuccess) {
-        NcclException failed = NcclLibrary.failure(call, code, child == null ? parent : child);
-        abandon(device, child);
-        throw failed;
-      }
-      if (child == null || child.isNull()) {
-        cell.close();
-        return null;
-      }
-      handle = child;
-    }
-    long used = Math.max(0, free - Cuda.memoryInfo(device)[0]);
-    NcclCommunicator made = new NcclCommunicator(backend, key, device, rank, size, handle, used);
+  /** Counts it and has it looked after, once it is made. */
+  NcclCommunicator begin() {
     CREATED.incrementAndGet();
-    NcclMonitor.add(made);
+    NcclMonitor.add(this);
     if (LOG.isDebugEnabled()) {
-      LOG.debug("made {}", made);
+      LOG.debug("made {}", this);
     }
-    return made;
+    return this;
   }
 
-  private static boolean isNull(@Nullable ncclComm comm) {
-    return comm == null || comm.isNull();
-  }
-
-  private static int state(ncclComm of, IntPointer state) {
+  /** How a communicator is: NCCL's code, in progress among them. */
+  static int state(ncclComm of, IntPointer state) {
     int code = ncclCommGetAsyncError(of, state);
     return code == ncclSuccess ? state.get() : code;
   }
 
-  private static int awaitReady(ncclComm of, IntPointer state, Deadline deadline) {
-    int code = state(of, state);
-    while (code == ncclInProgress && !deadline.hasPassed()) {
-      LockSupport.parkNanos(200_000);
-      code = state(of, state);
-    }
-    return code;
-  }
-
-  private static void abandon(int device, @Nullable ncclComm handle) {
-    if (handle != null && !handle.isNull()) {
-      Thread unused =
-          daemon(
-              "weft-nccl-abandon",
-              () -> {
-                Cuda.bind(device);
-                int ignored = ncclCommAbort(handle);
-              });
-    }
-  }
-
-  private static Thread daemon(String name, Runnable body) {
+  static Thread daemon(String name, Runnable body) {
     Thread thread = new Thread(body, name);
     thread.setDaemon(true);
     thread.start();
@@ -268,7 +174,9 @@ final class NcclCommunicator {
       Cuda.bind(device);
       CudaStream current = CudaStream.current(device);
       CudaStream on = async ? stream : current;
-      deviceState.launches.lock();
+      takeTurn();
+      insideWhat = work.opName();
+      insideSince = System.nanoTime() | 1;
       try {
         if (async) {
           on.waitFor(after != null ? after : inputsReady.record(current));
@@ -284,9 +192,14 @@ final class NcclCommunicator {
         work.launched(this, on, deviceState.takeEvent().record(on));
         last = work;
       } finally {
-        deviceState.launches.unlock();
+        insideSince = 0;
+        passTurn();
       }
       add(work);
+      Throwable late = failure;
+      if (late != null) {
+        work.fail(late);
+      }
     } catch (RuntimeException | Error e) {
       work.fail(e);
       add(work); // its memory is let go of with the communicator
@@ -397,32 +310,54 @@ final class NcclCommunicator {
       } else if (elapsed < KEEP_TURN_NANOS) {
         LockSupport.parkNanos(this, 20_000);
       } else if (elapsed > backend.timeout().toNanos()) {
-        OperationTimeoutException late =
-            new OperationTimeoutException(
-                what
-                    + " in group "
-                    + backend.describeGroup()
-                    + " on rank "
-                    + backend.globalRank(backend.rank())
-                    + " timed out after "
-                    + backend.timeout().toMillis()
-                    + " ms while it connected to the other ranks");
+        OperationTimeoutException late = lateInside(what);
         backend.failed(late);
         throw late;
       } else {
-        deviceState.launches.unlock();
+        passTurn();
         try {
           LockSupport.parkNanos(this, 500_000);
         } finally {
-          deviceState.launches.lock();
+          takeTurn();
         }
       }
       now = state(handle, asyncState);
     }
     if (now != ncclSuccess) {
+      Throwable f = failure;
+      if (f instanceof OperationTimeoutException late && f == stuck) {
+        throw late;
+      }
+      if (f != null) {
+        throw backend.unusable(what, f);
+      }
       RuntimeException failed = backend.blame(what, NcclLibrary.failure(what, now, handle));
       backend.failed(failed);
       throw failed;
+    }
+  }
+
+  private OperationTimeoutException lateInside(String what) {
+    return new OperationTimeoutException(
+        what
+            + " in group "
+            + backend.describeGroup()
+            + " on rank "
+            + backend.globalRank(backend.rank())
+            + " timed out after "
+            + backend.timeout().toMillis()
+            + " ms while it connected to the other ranks");
+  }
+
+  private void takeTurn() {
+    if (takesTurns) {
+      deviceState.launches.lock();
+    }
+  }
+
+  private void passTurn() {
+    if (takesTurns) {
+      deviceState.launches.unlock();
     }
   }
 
@@ -459,6 +394,13 @@ final class NcclCommunicator {
       }
     }
     dropEnded();
+    long since = insideSince;
+    if (since != 0 && stuck == null && now - since > backend.timeout().toNanos()) {
+      // A thread is inside NCCL, where only an abort reaches it.
+      OperationTimeoutException late = lateInside(insideWhat);
+      stuck = late;
+      backend.failed(late);
+    }
     if (failure == null && use.tryLock()) {
       try {
         if (!ended && failure == null) {
@@ -469,7 +411,7 @@ final class NcclCommunicator {
       }
     }
     synchronized (underWay) {
-      return !underWay.isEmpty();
+      return insideSince != 0 || !underWay.isEmpty();
     }
   }
 

@@ -10,8 +10,9 @@ import java.util.Set;
  *
  * @param highPriorityStream whether its stream goes before other work of the device
  * @param blockingWait whether awaiting a work holds up the host until the device is done
- * @param blockingLaunch whether calls of NCCL return only when they have launched: cheaper with
- *     many ranks, but a call that waits for a dead peer then ends only when the group is aborted
+ * @param blockingLaunch whether calls of NCCL return only when they have launched, which is the
+ *     default. Else NCCL starts a thread for each call on more than one rank, which costs some 80
+ *     us; a first use can then be given up while it waits for other ranks, without an abort
  * @param minCtas the fewest thread blocks of a collective, or 0 for NCCL's choice
  * @param maxCtas the most thread blocks of a collective, or 0 for NCCL's choice
  * @param splitShare whether a part of the group shares the resources of its communicator
@@ -49,7 +50,7 @@ public record NcclOptions(
     return new NcclOptions(
         flag(environment, "NCCL_HIGH_PRIORITY", false),
         flag(environment, "NCCL_BLOCKING_WAIT", false),
-        !flag(environment, "NCCL_USE_COMM_NONBLOCKING", true),
+        !flag(environment, "NCCL_USE_COMM_NONBLOCKING", false),
         0,
         0,
         false);

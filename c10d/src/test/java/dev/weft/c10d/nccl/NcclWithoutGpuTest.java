@@ -53,7 +53,11 @@ class NcclWithoutGpuTest {
   @Test
   void optionsComeFromTheEnvironment() {
     assertThat(NcclOptions.fromEnvironment(Map.of()))
-        .isEqualTo(new NcclOptions(false, false, false, 0, 0, false));
+        .isEqualTo(new NcclOptions(false, false, true, 0, 0, false));
+    assertThat(
+            NcclOptions.fromEnvironment(Map.of("TORCH_NCCL_USE_COMM_NONBLOCKING", "1"))
+                .blockingLaunch())
+        .isFalse();
     NcclOptions torch =
         NcclOptions.fromEnvironment(
             Map.of("TORCH_NCCL_BLOCKING_WAIT", "1", "TORCH_NCCL_HIGH_PRIORITY", "true"));

@@ -11,9 +11,9 @@ import dev.weft.c10d.ObjectCollectives;
 import dev.weft.c10d.OperationTimeoutException;
 import dev.weft.c10d.P2POp;
 import dev.weft.c10d.ProcessGroup;
+import dev.weft.c10d.RankContext;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.c10d.Work;
-import dev.weft.c10d.World;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.StridedTensor;
@@ -25,7 +25,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/** The programs of ranks that share a GPU. */
+/** The programs of ranks, each of which uses its thread's current device. */
 final class RankPrograms {
   private static final DType[] REDUCED = {
     DType.FLOAT32,
@@ -40,8 +40,7 @@ final class RankPrograms {
 
   private RankPrograms() {}
 
-  static void run(String what, World world) {
-    ProcessGroup g = world.group();
+  static void run(String what, ProcessGroup g) {
     switch (what) {
       case "collectives", "only-collectives", "bound-collectives" -> collectives(g);
       case "messages" -> messages(g);
@@ -55,6 +54,8 @@ final class RankPrograms {
       case "abort" -> abort(g);
       case "forever" -> forever(g);
       case "brief-missing" -> missing(g);
+      case "brief-absent" -> absent(g);
+      case "brief-bound-stuck" -> stuck(g);
       case "brief-lonely-send" -> lonelySend(g);
       case "no-close" -> {
         Work unused = g.allReduce(gpu(1), ReduceOp.SUM, CollectiveOptions.ASYNC);
@@ -70,7 +71,7 @@ final class RankPrograms {
   }
 
   static Tensor gpu(DType dtype, double... values) {
-    return Tensor.of(values, values.length).to(dtype).to(Device.cuda(0));
+    return Tensor.of(values, values.length).to(dtype).to(Device.cuda(Cuda.currentDevice()));
   }
 
   private static void same(String what, Tensor got, double... expected) {
@@ -365,24 +366,33 @@ final class RankPrograms {
     assertThat(live)
         .extracting(Nccl.Communicator::highPriority)
         .containsExactly(false, false, true);
-    assertThat(live).extracting(Nccl.Communicator::key).containsOnly("0");
+    assertThat(live)
+        .extracting(Nccl.Communicator::key)
+        .containsOnly(String.valueOf(Cuda.currentDevice()));
     say("communicators " + Nccl.communicatorsCreated());
     say("memory " + live);
   }
 
+  /** Counts are those of a process: they say what a rank made where it is one. */
+  private static void created(String what, long expected) {
+    if (!RankContext.current().isThreadWorld()) {
+      assertThat(Nccl.communicatorsCreated()).as(what).isEqualTo(expected);
+    }
+  }
+
   private static void split(ProcessGroup g) {
-    assertThat(Nccl.communicatorsCreated()).as("eager, with a bound device").isEqualTo(1);
+    created("eager, with a bound device", 1);
     int half = g.size() / 2;
     ProcessGroup part =
         Distributed.splitGroup(
             g,
             List.of(IntStream.range(0, half).toArray(), IntStream.range(half, g.size()).toArray()));
-    assertThat(Nccl.communicatorsCreated()).as("made by the split").isEqualTo(2);
+    created("made by the split", 2);
     Tensor t = gpu(1 << g.rank());
     part.allReduce(t, ReduceOp.SUM).await();
     double expected = part.ranks().stream().mapToInt(r -> 1 << r).sum();
     same("all_reduce in a part", t, expected);
-    assertThat(Nccl.communicatorsCreated()).isEqualTo(2);
+    created("none by an operation", 2);
     ProcessGroup some = Distributed.splitGroup(g, List.of(new int[] {0}));
     assertThat(some.isMember()).isEqualTo(g.rank() == 0);
     part.destroy();
@@ -421,7 +431,9 @@ final class RankPrograms {
       each.destroy();
     }
     assertThat(System.nanoTime() - start).isLessThan(30_000_000_000L);
-    assertThat(Nccl.communicators()).hasSize(1);
+    if (!RankContext.current().isThreadWorld()) {
+      assertThat(Nccl.communicators()).hasSize(1);
+    }
   }
 
   /** P41: two communicators, two threads. */
@@ -429,13 +441,15 @@ final class RankPrograms {
     ProcessGroup other = Distributed.newGroup(g.ranks(), GroupOptions.DEFAULT);
     List<Throwable> failures = new ArrayList<>();
     List<Thread> threads = new ArrayList<>();
+    int device = Cuda.currentDevice();
     for (ProcessGroup each : List.of(g, other)) {
       Thread t =
           new Thread(
-              dev.weft.c10d.RankContext.wrap(
+              RankContext.wrap(
                   () -> {
+                    Cuda.setDevice(device);
                     // Streams of their own: on one, each rank would set another order.
-                    try (CudaStream stream = CudaStream.create(0, false);
+                    try (CudaStream stream = CudaStream.create(device, false);
                         CudaStream.InUse use = stream.use()) {
                       for (int i = 0; i < 50; i++) {
                         Tensor x = gpu(i);
@@ -486,7 +500,7 @@ final class RankPrograms {
     aborter.start();
     long start = System.nanoTime();
     assertThatThrownBy(() -> work.await(Duration.ofSeconds(40))).hasMessageContaining("enough");
-    Cuda.synchronize(0);
+    Cuda.synchronize(Cuda.currentDevice());
     assertThat(System.nanoTime() - start).isLessThan(20_000_000_000L);
     assertThat(work.isCompleted()).isTrue();
     assertThat(work.isSuccess()).isFalse();
@@ -508,7 +522,7 @@ final class RankPrograms {
   private static void missing(ProcessGroup g) {
     Tensor t = gpu(1);
     g.allReduce(t, ReduceOp.SUM).await();
-    Cuda.synchronize(0);
+    Cuda.synchronize(Cuda.currentDevice());
     if (g.rank() == 1) {
       try {
         Thread.sleep(12_000);
@@ -523,6 +537,44 @@ final class RankPrograms {
         .hasCauseInstanceOf(OperationTimeoutException.class)
         .hasMessageContaining("timed out after 5000 ms");
     say("noticed: " + work.exception().getMessage());
+  }
+
+  private static void stay(long millis) {
+    try {
+      Thread.sleep(millis);
+    } catch (InterruptedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** A rank that does not come to the first collective is named. */
+  private static void absent(ProcessGroup g) {
+    if (g.rank() == 1) {
+      stay(9_000);
+      return;
+    }
+    assertThatThrownBy(() -> g.allReduce(gpu(1), ReduceOp.SUM))
+        .isInstanceOf(OperationTimeoutException.class)
+        .hasMessageContaining("timed out after 5000 ms: rank 1 did not come");
+    say("named");
+  }
+
+  /** All made the communicator; the first operation, which connects, waits inside NCCL. */
+  private static void stuck(ProcessGroup g) {
+    assertThat(Nccl.communicatorsCreated()).isEqualTo(1);
+    if (g.rank() == 1) {
+      stay(14_000);
+      return;
+    }
+    Tensor t = gpu(1);
+    long start = System.nanoTime();
+    assertThatThrownBy(
+            () ->
+                g.allReduce(t, ReduceOp.SUM, CollectiveOptions.ASYNC).await(Duration.ofMinutes(1)))
+        .hasMessageContaining("timed out after 5000 ms");
+    assertThat(System.nanoTime() - start).isLessThan(12_000_000_000L);
+    assertThatThrownBy(() -> g.allReduce(t, ReduceOp.SUM)).hasMessageContaining("unusable");
+    say("freed");
   }
 
   /** P34: posting a send does not wait for the receiver; awaiting it ends by name. */

@@ -43,6 +43,7 @@ public final class WorkSemantics {
 
   private final int rank;
   private final int size;
+  private final int device = Cuda.currentDevice();
   private final long sleepNanos;
 
   private WorkSemantics(int rank, int size, long sleepNanos) {
@@ -80,6 +81,7 @@ public final class WorkSemantics {
       System.exit(start(ranks, args));
     }
     try (World world = Distributed.init(InitOptions.DEFAULT.withBackend("cpu:host,cuda:nccl"))) {
+      Cuda.setDevice(world.rank() % Cuda.deviceCount());
       new WorkSemantics(world.rank(), world.size(), sleepNanos).run(world.group());
     }
   }
@@ -88,8 +90,9 @@ public final class WorkSemantics {
     List<String> arguments = new ArrayList<>(List.of(args));
     arguments.add("--child");
     int worst = 0;
-    try (SharedGpu world = SharedGpu.start(ranks, WorkSemantics.class, arguments, Map.of())) {
-      for (SharedGpu.Rank r : world.ranks) {
+    try (RankProcesses world =
+        RankProcesses.start(ranks, WorkSemantics.class, arguments, Map.of())) {
+      for (RankProcesses.Rank r : world.ranks) {
         String said = r.end(600);
         worst = Math.max(worst, r.process.exitValue());
         if (r == world.ranks.get(0) || r.process.exitValue() != 0) {
@@ -144,10 +147,10 @@ public final class WorkSemantics {
   private List<Sample> samples(ProcessGroup g, String mode) {
     float[] ones = new float[4 << 20];
     Arrays.fill(ones, 1);
-    StridedTensor x = (StridedTensor) Tensor.of(ones, ones.length).to(Device.cuda(0));
+    StridedTensor x = (StridedTensor) Tensor.of(ones, ones.length).to(Device.cuda(device));
     Work unused = g.allReduce(x, ReduceOp.SUM);
-    Cuda.synchronize(0);
-    CudaStream free = CudaStream.fromPool(0, false);
+    Cuda.synchronize(device);
+    CudaStream free = CudaStream.fromPool(device, false);
     List<Sample> samples = new ArrayList<>();
     for (int i = 0; i < SAMPLES; i++) {
       try (TensorScope scope = TensorScope.open()) {
@@ -160,15 +163,15 @@ public final class WorkSemantics {
 
   private Sample sample(ProcessGroup g, String mode, StridedTensor x, CudaStream free) {
     CudaFills.fill(x, rank + 1);
-    Cuda.synchronize(0);
+    Cuda.synchronize(device);
     long begin = System.nanoTime();
-    CudaSleep.nanos(0, sleepNanos);
+    CudaSleep.nanos(device, sleepNanos);
     Work work = g.allReduce(x, ReduceOp.SUM, CollectiveOptions.ASYNC);
     var future = work.future();
     double enqueue = (System.nanoTime() - begin) / 1e3;
     boolean futureDone = future.isDone();
     boolean completed = work.isCompleted();
-    boolean otherStream = ((NcclWork) work).stream() != CudaStream.current(0);
+    boolean otherStream = ((NcclWork) work).stream() != CudaStream.current(device);
     begin = System.nanoTime();
     if (mode.equals("future")) {
       List<Tensor> unused = future.join();
@@ -180,14 +183,14 @@ public final class WorkSemantics {
     @Nullable Boolean freeFirst = null;
     if (mode.equals("wait")) {
       try (CudaStream.InUse unused = free.use();
-          CudaEvent event = new CudaEvent(0, false)) {
-        CudaSleep.nanos(0, 1);
+          CudaEvent event = new CudaEvent(device, false)) {
+        CudaSleep.nanos(device, 1);
         event.record(free).synchronize();
         freeFirst = !work.isCompleted();
       }
     }
     begin = System.nanoTime();
-    Cuda.synchronize(0);
+    Cuda.synchronize(device);
     double sync = (System.nanoTime() - begin) / 1e3;
     double expected = size * (size + 1) / 2.0;
     boolean correct = Arrays.stream(x.toDoubleArray()).allMatch(v -> v == expected);

@@ -289,7 +289,7 @@ final class CachingAllocator {
       List<CudaEvent> events = new ArrayList<>(1);
       if (block.users != null) {
         for (CudaStream user : block.users) {
-          events.add(new CudaEvent(device, false).record(user));
+          events.add(new CudaEvent(user.device(), false).record(user));
         }
       }
       block.users = null;

@@ -101,6 +101,7 @@ public final class CudaCopies {
       within(landed, to);
       return;
     }
+    PeerAccess.enable(to.device().index(), from.device().index());
     // The source's stream has work to finish first, and its memory is in use until this is done.
     CudaStream stream = CudaStream.current(to.device().index());
     CudaStream source = CudaStream.current(from.device().index());

@@ -50,8 +50,20 @@ public final class CudaEvent implements AutoCloseable {
     return device;
   }
 
-  /** Marks the end of what a stream has been given so far; returns itself. */
+  /**
+   * Marks the end of what a stream has been given so far; returns itself.
+   *
+   * @param stream of the event's device
+   */
   public CudaEvent record(CudaStream stream) {
+    if (stream.device() != device) {
+      throw new IllegalArgumentException(
+          "a CUDA event of cuda:"
+              + device
+              + " cannot be recorded on "
+              + stream
+              + "; expected a stream of the same device");
+    }
     CudaThread.bind(device);
     CudaCheck.runtime("cudaEventRecord", cudaEventRecord(handle(), stream.handle()));
     return this;

@@ -2,6 +2,7 @@ package dev.weft.c10d.nccl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.weft.tensor.cuda.Cuda;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -13,8 +14,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
-/** A world of processes that share one GPU: each has a host id of its own for NCCL. */
-final class SharedGpu implements AutoCloseable {
+/**
+ * A world of processes: one a GPU where there are enough, else with host ids of their own for NCCL,
+ * so that they share the GPUs there are.
+ */
+final class RankProcesses implements AutoCloseable {
   final List<Rank> ranks = new ArrayList<>();
 
   /** A rank's process and what it says. */
@@ -71,16 +75,16 @@ final class SharedGpu implements AutoCloseable {
   }
 
   /** Starts ranks that do what {@link NcclRank} knows by this name. */
-  static SharedGpu start(int size, String what, Map<String, String> environment)
+  static RankProcesses start(int size, String what, Map<String, String> environment)
       throws IOException {
     return start(size, NcclRank.class, List.of(what), environment);
   }
 
   /** Starts ranks with a main class. */
-  static SharedGpu start(
+  static RankProcesses start(
       int size, Class<?> main, List<String> arguments, Map<String, String> environment)
       throws IOException {
-    SharedGpu world = new SharedGpu();
+    RankProcesses world = new RankProcesses();
     int port;
     try (ServerSocket free = new ServerSocket(0)) {
       port = free.getLocalPort();
@@ -106,9 +110,11 @@ final class SharedGpu implements AutoCloseable {
       env.put("RANK", String.valueOf(r));
       env.put("LOCAL_RANK", String.valueOf(r));
       env.put("WORLD_SIZE", String.valueOf(size));
-      env.put("NCCL_HOSTID", "rank" + r);
-      env.put("NCCL_SOCKET_IFNAME", "lo");
-      env.put("NCCL_IB_DISABLE", "1");
+      if (size > Cuda.deviceCount()) {
+        env.put("NCCL_HOSTID", "rank" + r);
+        env.put("NCCL_SOCKET_IFNAME", "lo");
+        env.put("NCCL_IB_DISABLE", "1");
+      }
       env.put("NCCL_NVLS_ENABLE", "0");
       env.putAll(environment);
       world.ranks.add(new Rank(builder.redirectErrorStream(true).start()));
@@ -117,9 +123,10 @@ final class SharedGpu implements AutoCloseable {
   }
 
   /** Runs ranks to their good end. */
-  static List<String> run(int size, String what) throws IOException, InterruptedException {
+  static List<String> run(int size, String what, Map<String, String> environment)
+      throws IOException, InterruptedException {
     List<String> said = new ArrayList<>();
-    try (SharedGpu world = start(size, what, Map.of())) {
+    try (RankProcesses world = start(size, what, environment)) {
       for (Rank r : world.ranks) {
         said.add(r.end(150));
       }

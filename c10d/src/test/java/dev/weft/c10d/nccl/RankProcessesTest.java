@@ -10,10 +10,13 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Ranks that are processes and share one GPU; {@link RankPrograms} has what they do. */
+/**
+ * Ranks that are processes, which share GPUs where there are too few; {@link RankPrograms} has what
+ * they do.
+ */
 @NcclTest
 @Timeout(240)
-class SharedGpuTest {
+class RankProcessesTest {
   @ParameterizedTest(name = "{1} on {0} ranks")
   @CsvSource({
     "2,collectives",
@@ -28,19 +31,26 @@ class SharedGpuTest {
     "3,bound-shrink"
   })
   void allRanksGetWhatTheyShould(int size, String program) throws Exception {
-    List<String> unused = SharedGpu.run(size, program);
+    List<String> unused = RankProcesses.run(size, program, Map.of());
+  }
+
+  @ParameterizedTest(name = "{1} on {0} ranks, with launches that do not block")
+  @CsvSource({"2,collectives", "2,messages", "4,bound-split", "3,bound-shrink"})
+  void allRanksGetWhatTheyShouldWithoutBlocking(int size, String program) throws Exception {
+    List<String> unused =
+        RankProcesses.run(size, program, Map.of("WEFT_NCCL_USE_COMM_NONBLOCKING", "1"));
   }
 
   @Test
   @DisplayName("P33: a batch of hundreds of messages for each peer is launched in matching groups")
   void largeBatches() throws Exception {
-    List<String> unused = SharedGpu.run(3, "large-batch");
+    List<String> unused = RankProcesses.run(3, "large-batch", Map.of());
   }
 
   /** The second document's cache experiment: 36 operations, 12 communicators. */
   @Test
   void aCommunicatorForEachGroupAndRank() throws Exception {
-    List<String> said = SharedGpu.run(4, "cache");
+    List<String> said = RankProcesses.run(4, "cache", Map.of());
     long operations =
         said.stream().flatMap(String::lines).filter(l -> l.equals("operation")).count();
     long communicators =
@@ -56,23 +66,39 @@ class SharedGpuTest {
   @Test
   @DisplayName("P49: groups are destroyed in any order, on each rank in its own")
   void destroyInAnyOrder() throws Exception {
-    List<String> unused = SharedGpu.run(2, "destroy-any-order");
+    List<String> unused = RankProcesses.run(2, "destroy-any-order", Map.of());
   }
 
   @Test
   @DisplayName("P41: two threads use a communicator each")
   void twoThreads() throws Exception {
-    List<String> unused = SharedGpu.run(2, "two-threads");
+    List<String> unused = RankProcesses.run(2, "two-threads", Map.of());
   }
 
   @Test
   void anAbortFreesARankThatWaits() throws Exception {
-    assertThat(SharedGpu.run(2, "abort").get(0)).contains("freed");
+    assertThat(RankProcesses.run(2, "abort", Map.of()).get(0)).contains("freed");
+  }
+
+  @Test
+  void aRankThatDoesNotComeToTheFirstCollectiveIsNamed() throws Exception {
+    try (RankProcesses world = RankProcesses.start(3, "brief-absent", Map.of())) {
+      for (int r : new int[] {0, 2}) {
+        assertThat(world.ranks.get(r).end(90)).contains("named");
+      }
+    }
+  }
+
+  @Test
+  void aCallThatConnectsToARankThatDoesNotComeEndsAtItsTimeout() throws Exception {
+    try (RankProcesses world = RankProcesses.start(2, "brief-bound-stuck", Map.of())) {
+      assertThat(world.ranks.get(0).end(90)).contains("freed");
+    }
   }
 
   @Test
   void aRankThatDoesNotComeIsNoticedThoughNobodyWaits() throws Exception {
-    try (SharedGpu world = SharedGpu.start(2, "brief-missing", Map.of())) {
+    try (RankProcesses world = RankProcesses.start(2, "brief-missing", Map.of())) {
       assertThat(world.ranks.get(0).end(90)).contains("noticed: all_reduce (seq 2) on rank 0");
     }
   }
@@ -80,15 +106,15 @@ class SharedGpuTest {
   @Test
   @DisplayName("P34: posting a send never blocks, and awaiting it ends by name")
   void aSendThatNobodyReceives() throws Exception {
-    try (SharedGpu world = SharedGpu.start(2, "brief-lonely-send", Map.of())) {
+    try (RankProcesses world = RankProcesses.start(2, "brief-lonely-send", Map.of())) {
       assertThat(world.ranks.get(0).end(90)).contains("named");
     }
   }
 
   @Test
   void aKilledRankEndsTheOthersWithinSeconds() throws Exception {
-    try (SharedGpu world = SharedGpu.start(3, "forever", Map.of())) {
-      for (SharedGpu.Rank r : world.ranks) {
+    try (RankProcesses world = RankProcesses.start(3, "forever", Map.of())) {
+      for (RankProcesses.Rank r : world.ranks) {
         r.awaitLine("running");
       }
       world.ranks.get(1).process.destroyForcibly();
@@ -104,8 +130,8 @@ class SharedGpuTest {
   @Test
   @DisplayName("P49: no close at all, then exit: nobody hangs")
   void exitWithoutClosing() throws Exception {
-    try (SharedGpu world = SharedGpu.start(2, "no-close", Map.of())) {
-      for (SharedGpu.Rank r : world.ranks) {
+    try (RankProcesses world = RankProcesses.start(2, "no-close", Map.of())) {
+      for (RankProcesses.Rank r : world.ranks) {
         assertThat(r.end(60)).contains("ending without closing");
         assertThat(r.process.exitValue()).isZero();
       }
@@ -115,8 +141,10 @@ class SharedGpuTest {
   @Test
   @DisplayName("P40: two ranks on one GPU are explained")
   void twoRanksOnOneGpuAreExplained() throws Exception {
-    try (SharedGpu world = SharedGpu.start(2, "collectives", Map.of("NCCL_HOSTID", "the same"))) {
-      for (SharedGpu.Rank r : world.ranks) {
+    try (RankProcesses world =
+        RankProcesses.start(
+            2, "collectives", Map.of("NCCL_HOSTID", "the same", "CUDA_VISIBLE_DEVICES", "0"))) {
+      for (RankProcesses.Rank r : world.ranks) {
         String said = r.end(120);
         assertThat(r.process.exitValue()).as(said).isNotZero();
       }
