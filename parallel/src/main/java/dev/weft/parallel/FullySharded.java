@@ -29,7 +29,8 @@ import java.util.WeakHashMap;
  * <p>Call {@link #fullyShard} on the blocks of a model and then on the model itself, which takes
  * what the blocks left. Each call makes one gather of the parameters of its module. From then on
  * {@code module.parameters()} are distributed tensors cut along dimension 0, of which an optimiser,
- * {@code Clipping} and checkpoints know what to do; inside a module's own forward they are whole.
+ * {@code Clipping} and checkpoints know what to do; inside a module's own forward and backward they
+ * are whole.
  * Parameters that are tied must be sharded by one call.
  */
 public final class FullySharded implements GradientSync {
@@ -167,12 +168,14 @@ public final class FullySharded implements GradientSync {
   // ---- forward ----
 
   private Tensor[] beforeForward(Tensor[] inputs) {
-    schedule.forward(this);
     unshard();
     useWhole(true);
-    FullySharded next = policy.prefetch() ? schedule.next(this) : null;
-    if (next != null) {
-      next.prefetch();
+    if (!Autograd.isInBackward()) {
+      schedule.forward(this);
+      FullySharded next = policy.prefetch() ? schedule.next(this) : null;
+      if (next != null) {
+        next.prefetch();
+      }
     }
     DType dtype = policy.paramDtype();
     if (dtype == null || !policy.castForwardInputs()) {
@@ -188,10 +191,17 @@ public final class FullySharded implements GradientSync {
   }
 
   private Tensor afterForward(Tensor output) {
-    useWhole(false);
+    useWhole(inBackward);
     Tensor out = output;
     if (policy.outputDtype() != null && out.dtype().isFloatingPoint()) {
       out = out.to(policy.outputDtype());
+    }
+    if (Autograd.isInBackward()) {
+      // A second run, whose output leads nowhere: the first one's does.
+      if (!inBackward && policy.reshardAfterForward()) {
+        reshard();
+      }
+      return out;
     }
     boolean backward = Autograd.isEnabled() && out.requiresGrad();
     if (backward) {
@@ -219,6 +229,8 @@ public final class FullySharded implements GradientSync {
       schedule.backward(this);
     }
     unshard();
+    // For what is computed again in backward.
+    useWhole(true);
     FullySharded previous = policy.prefetch() ? schedule.previous(this) : null;
     if (previous != null) {
       previous.prefetch();
@@ -243,6 +255,7 @@ public final class FullySharded implements GradientSync {
       schedule.reducing(this);
       groups.forEach(ParameterGroup::startReduction);
     }
+    useWhole(false);
     reshard();
   }
 

@@ -8,6 +8,7 @@ import dev.weft.c10d.Distributed;
 import dev.weft.dtensor.DTensor;
 import dev.weft.nn.Function;
 import dev.weft.nn.Linear;
+import dev.weft.nn.Recompute;
 import dev.weft.nn.Sequential;
 import dev.weft.optim.AdamW;
 import dev.weft.optim.Clipping;
@@ -115,6 +116,24 @@ final class ParallelGuide {
     if (Distributed.rank() == 0) {
       var weight = (DTensor) model.parameter("0.0.weight");
       System.out.println(weight.placements() + ", " + weight.toLocal().size(0) + " of 32 rows");
+    }
+  }
+
+  @Ranks(2)
+  static void recomputed() {
+    var mesh = initDeviceMesh("cpu", dim("dp", 2));
+    var model = model();
+    for (var block : model.children().values()) {
+      Recompute.of(block); // keeps the block's input, and runs it again in backward
+      fullyShard(block, mesh);
+    }
+    Tensor x = rows(mesh.getLocalRank(), 2);
+    Tensor y = model.call(x);
+    Tensor z = Recompute.checkpoint((Tensor t) -> Activations.silu(t).mul(t), y); // any piece
+    loss(z, x).backward();
+    double norm = Clipping.gradNorm(model.parameters());
+    if (Distributed.rank() == 0) {
+      System.out.printf("norm %.4f%n", norm);
     }
   }
 

@@ -17,6 +17,8 @@ public final class Autograd {
   private static final ThreadLocal<boolean[]> ENABLED =
       ThreadLocal.withInitial(() -> new boolean[] {true});
 
+  private static final ThreadLocal<@Nullable SavedTensorHooks> SAVED = new ThreadLocal<>();
+
   private Autograd() {}
 
   /** Whether calls on this thread are recorded. */
@@ -142,6 +144,27 @@ public final class Autograd {
     if (!t.requiresGrad()) {
       throw new IllegalArgumentException(what + ": the tensor does not require a gradient");
     }
+  }
+
+  /** Ends {@link #withSavedTensorHooks}. */
+  public interface Hooked extends AutoCloseable {
+    @Override
+    void close();
+  }
+
+  /**
+   * Has hooks keep what calls on this thread save from now on, in the place of those that are open;
+   * null for none.
+   */
+  public static Hooked withSavedTensorHooks(@Nullable SavedTensorHooks hooks) {
+    SavedTensorHooks before = SAVED.get();
+    SAVED.set(hooks);
+    return () -> SAVED.set(before);
+  }
+
+  /** The hooks that are open on this thread. */
+  public static @Nullable SavedTensorHooks savedTensorHooks() {
+    return SAVED.get();
   }
 
   /** Attaches an object to the node of a tensor just computed, for its backward formula. */
