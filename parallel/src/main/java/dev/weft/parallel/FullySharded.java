@@ -209,6 +209,8 @@ public final class FullySharded implements GradientSync {
           out,
           g -> {
             beforeBackward();
+            // Of a backward in two passes, each gathers anew.
+            Autograd.beforeWeights(this::beforeBackward);
             return g;
           });
     }
@@ -251,7 +253,7 @@ public final class FullySharded implements GradientSync {
     }
     inBackward = false;
     awaited.clear();
-    if (sync) {
+    if (sync && !Autograd.isInInputPass()) {
       schedule.reducing(this);
       groups.forEach(ParameterGroup::startReduction);
     }
