@@ -2,6 +2,7 @@ package dev.weft.cli;
 
 import dev.weft.bench.GpuHostOverhead;
 import dev.weft.bench.OverheadBenchmark;
+import dev.weft.bench.PipelineBubble;
 import dev.weft.bench.ReductionError;
 import dev.weft.bench.Rows;
 import dev.weft.bench.TrainGptBenchmark;
@@ -11,6 +12,7 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
@@ -28,7 +30,8 @@ import picocli.CommandLine.Parameters;
       "  dtensor    the same, with distributed operators and redistribution",
       "  train-gpt  training of a GPT on one device, in tokens a second",
       "  gpu-host   host cost of NCCL collectives and small operators on a GPU",
-      "  numerics   error of sums over 2 to 64 ranks in bfloat16 and float16, in millionths"
+      "  numerics   error of sums over 2 to 64 ranks in bfloat16 and float16, in millionths",
+      "  pipeline   bubble of pipeline schedules, measured and in theory, in percent"
     },
     mixinStandardHelpOptions = true,
     sortOptions = false)
@@ -76,11 +79,23 @@ final class BenchCommand implements Callable<Integer> {
       description = "train-gpt: device time by operator of the last step, too.")
   private boolean profile;
 
+  @Option(
+      names = "--unit",
+      paramLabel = "MS",
+      description = "pipeline: milliseconds of a forward (${DEFAULT-VALUE}).")
+  private long unit = 20;
+
+  @Option(names = "--draw", description = "pipeline: the measured timelines, too.")
+  private boolean draw;
+
   @Option(names = "--json", paramLabel = "FILE", description = "Writes there, not to the terminal.")
   private @Nullable Path json;
 
   @Override
   public Integer call() throws IOException {
+    if (unit < 1) {
+      throw new IllegalArgumentException("--unit is " + unit + "; expected 1 or more");
+    }
     if (calls < 1 || warmUp < 0 || batch < 1) {
       throw new IllegalArgumentException(
           "--calls is "
@@ -115,11 +130,13 @@ final class BenchCommand implements Callable<Integer> {
         GpuHostOverhead.run(new Rows(out));
       }
       case "numerics" -> ReductionError.run(new Rows(out));
+      case "pipeline" ->
+          new PipelineBubble(new Rows(out), Duration.ofMillis(unit), draw ? out : null).run();
       default ->
           throw new IllegalArgumentException(
               "WHAT is '"
                   + what
-                  + "'; expected dispatch, dtensor, train-gpt, gpu-host or numerics");
+                  + "'; expected dispatch, dtensor, train-gpt, gpu-host, numerics or pipeline");
     }
   }
 

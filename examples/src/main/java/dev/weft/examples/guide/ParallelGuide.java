@@ -19,6 +19,7 @@ import dev.weft.parallel.FullyShardedPolicy;
 import dev.weft.parallel.GradientScaler;
 import dev.weft.parallel.pipeline.Pipeline;
 import dev.weft.parallel.pipeline.Schedule;
+import dev.weft.parallel.pipeline.Skip;
 import dev.weft.parallel.pipeline.Stages;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Generator;
@@ -152,9 +153,29 @@ final class ParallelGuide {
     }
   }
 
+  @Ranks(3)
+  static void skips() {
+    var mesh = initDeviceMesh("cpu", dim("pp", 3));
+    var residual = Skip.of("residual");
+    var stage =
+        switch (mesh.getLocalRank()) {
+          case 0 -> new Sequential(block(new Generator(1)), new Function(residual::stash));
+          case 1 -> block(new Generator(2));
+          default -> new Sequential(new Function(x -> x.add(residual.pop())));
+        };
+    var pipeline =
+        Pipeline.of(mesh, List.of(stage), Schedule.ZB_H1, 3, ParallelGuide::loss)
+            .withSkip("residual", 0, 2) // from the first stage to the last
+            .withUnevenMicrobatches(); // eight rows as 3, 3 and 2
+    Tensor loss = pipeline.step(rows(0, 1), rows(0, 1));
+    if (loss != null) {
+      System.out.printf("loss %.4f%n", loss.item());
+    }
+  }
+
   @Ranks(0)
   static void schedules() {
-    for (var schedule : List.of(Schedule.GPIPE, Schedule.ONE_F_ONE_B)) {
+    for (var schedule : List.of(Schedule.GPIPE, Schedule.ONE_F_ONE_B, Schedule.ZB_H1)) {
       var timeline = schedule.timeline(4, 1, 8);
       System.out.printf(
           "%-12s bubble %.3f, activations of %d microbatches%n",
@@ -163,7 +184,8 @@ final class ParallelGuide {
     var interleaved = Schedule.INTERLEAVED.timeline(4, 2, 8);
     System.out.printf("%-12s bubble %.3f%n", Schedule.INTERLEAVED, interleaved.bubble());
     System.out.println();
-    System.out.print(Schedule.ONE_F_ONE_B.timeline(3, 1, 4));
+    System.out.println(Schedule.ONE_F_ONE_B.timeline(3, 1, 4));
+    System.out.print(Schedule.ZB_H1.timeline(3, 1, 4));
   }
 
   @Ranks(2)
