@@ -3,11 +3,13 @@ package dev.weft.parallel;
 import dev.weft.dtensor.DTensor;
 import dev.weft.mesh.DeviceMesh;
 import dev.weft.nn.Module;
+import dev.weft.parallel.ShardedParameter.Memory;
 import dev.weft.parallel.ShardedParameter.Place;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.autograd.Autograd;
+import dev.weft.tensor.cuda.Cuda;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -65,7 +67,8 @@ public final class FullySharded implements GradientSync {
   /**
    * Shards the parameters of a module that no inner module's call has sharded before. All ranks get
    * the first rank's values. To be called before an optimiser is made, after tensor parallelism was
-   * applied; the tensors that were parameters before are freed.
+   * applied; the tensors that were parameters before are freed. Of parameters made under {@link
+   * dev.weft.nn.DeferredInit} each rank makes and fills its part only.
    *
    * @param mesh one dimension, over which parameters are cut; or two, of which the first holds
    *     replicas and the second cuts. Tensor-parallel parameters must lie on other dimensions of
@@ -142,17 +145,28 @@ public final class FullySharded implements GradientSync {
     paths.forEach(
         (p, path) -> {
           DType whole = policy.paramDtype() == null ? p.dtype() : policy.paramDtype();
+          Device compute = p.device().isMeta() ? device(mesh) : p.device();
           ShardedParameter s =
-              new ShardedParameter(path, Objects.requireNonNull(places.get(p)), p, mesh, whole);
-          kinds.computeIfAbsent(new Kind(whole, p.device()), k -> new ArrayList<>()).add(s);
+              new ShardedParameter(
+                  path,
+                  Objects.requireNonNull(places.get(p)),
+                  p,
+                  mesh,
+                  new Memory(whole, compute, policy.cpuOffload() ? Device.CPU : compute));
+          kinds.computeIfAbsent(new Kind(whole, compute), k -> new ArrayList<>()).add(s);
           CUT.put(p, path);
           p.close();
         });
     kinds.forEach(
         (kind, list) -> {
           DType reduce = policy.reduceDtype() == null ? kind.dtype : policy.reduceDtype();
-          groups.add(new ParameterGroup(list, mesh, kind.dtype, reduce));
+          groups.add(new ParameterGroup(list, mesh, kind.dtype, reduce, kind.device));
         });
+  }
+
+  /** Where the modules of a mesh compute. */
+  private static Device device(DeviceMesh mesh) {
+    return mesh.deviceType().equals("cuda") ? Device.cuda(Cuda.currentDevice()) : Device.CPU;
   }
 
   private void install() {
@@ -172,10 +186,7 @@ public final class FullySharded implements GradientSync {
     useWhole(true);
     if (!Autograd.isInBackward()) {
       schedule.forward(this);
-      FullySharded next = policy.prefetch() ? schedule.next(this) : null;
-      if (next != null) {
-        next.prefetch();
-      }
+      schedule.next(this, policy.prefetch()).forEach(FullySharded::prefetch);
     }
     DType dtype = policy.paramDtype();
     if (dtype == null || !policy.castForwardInputs()) {
@@ -233,10 +244,7 @@ public final class FullySharded implements GradientSync {
     unshard();
     // For what is computed again in backward.
     useWhole(true);
-    FullySharded previous = policy.prefetch() ? schedule.previous(this) : null;
-    if (previous != null) {
-      previous.prefetch();
-    }
+    schedule.previous(this, policy.prefetch()).forEach(FullySharded::prefetch);
   }
 
   private void gradientArrived(Tensor whole) {
