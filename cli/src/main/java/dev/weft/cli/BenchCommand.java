@@ -6,6 +6,7 @@ import dev.weft.bench.PipelineBubble;
 import dev.weft.bench.ReductionError;
 import dev.weft.bench.Rows;
 import dev.weft.bench.TrainGptBenchmark;
+import dev.weft.bench.TrainingMemory;
 import dev.weft.tensor.cuda.Cuda;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -31,7 +32,8 @@ import picocli.CommandLine.Parameters;
       "  train-gpt  training of a GPT on one device, in tokens a second",
       "  gpu-host   host cost of NCCL collectives and small operators on a GPU",
       "  numerics   error of sums over 2 to 64 ranks in bfloat16 and float16, in millionths",
-      "  pipeline   bubble of pipeline schedules, measured and in theory, in percent"
+      "  pipeline   bubble of pipeline schedules, measured and in theory, in percent",
+      "  memory     peak memory of a rank in training, measured and by formula, in MiB"
     },
     mixinStandardHelpOptions = true,
     sortOptions = false)
@@ -132,11 +134,12 @@ final class BenchCommand implements Callable<Integer> {
       case "numerics" -> ReductionError.run(new Rows(out));
       case "pipeline" ->
           new PipelineBubble(new Rows(out), Duration.ofMillis(unit), draw ? out : null).run();
+      case "memory" -> new TrainingMemory(new Rows(out)).run();
       default ->
           throw new IllegalArgumentException(
               "WHAT is '"
                   + what
-                  + "'; expected dispatch, dtensor, train-gpt, gpu-host, numerics or pipeline");
+                  + "'; expected dispatch, dtensor, train-gpt, gpu-host, numerics, pipeline or memory");
     }
   }
 

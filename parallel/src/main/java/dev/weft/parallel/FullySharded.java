@@ -261,12 +261,12 @@ public final class FullySharded implements GradientSync {
     }
     inBackward = false;
     awaited.clear();
+    useWhole(false);
+    reshard();
     if (sync && !Autograd.isInInputPass()) {
       schedule.reducing(this);
       groups.forEach(ParameterGroup::startReduction);
     }
-    useWhole(false);
-    reshard();
   }
 
   void finishReduction() {
@@ -345,5 +345,10 @@ public final class FullySharded implements GradientSync {
   /** Whether the parameters are whole at this moment, for tests. */
   boolean isWhole() {
     return groups.stream().allMatch(ParameterGroup::isWhole);
+  }
+
+  /** Whether the parameters have been gathered ahead and not been used yet, for tests. */
+  boolean isGatheredAhead() {
+    return groups.stream().anyMatch(ParameterGroup::isGatheredAhead);
   }
 }

@@ -92,6 +92,10 @@ final class ParameterGroup {
     return parameters.get(0).isWhole() && filledVersion == version();
   }
 
+  boolean isGatheredAhead() {
+    return gather != null;
+  }
+
   /** Starts to gather, unless that is done or under way. */
   void prefetch() {
     if (gather != null && gather.version != version()) {

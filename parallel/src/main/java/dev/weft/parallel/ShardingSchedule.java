@@ -11,8 +11,8 @@ import java.util.List;
  * to gather ahead, and which reductions are under way.
  */
 final class ShardingSchedule {
-  // So many reductions hold their buffers at a time.
-  private static final int REDUCTIONS = 2;
+  // So many reductions hold their buffers while the next module's backward runs.
+  private static final int REDUCTIONS = 1;
 
   private final FullySharded root;
   // The order of the forward before, and of the one that runs.

@@ -6,6 +6,7 @@ import static dev.weft.parallel.FullySharded.fullyShard;
 
 import dev.weft.c10d.Distributed;
 import dev.weft.dtensor.DTensor;
+import dev.weft.nn.DeferredInit;
 import dev.weft.nn.Function;
 import dev.weft.nn.Linear;
 import dev.weft.nn.Recompute;
@@ -117,6 +118,19 @@ final class ParallelGuide {
     if (Distributed.rank() == 0) {
       var weight = (DTensor) model.parameter("0.0.weight");
       System.out.println(weight.placements() + ", " + weight.toLocal().size(0) + " of 32 rows");
+    }
+  }
+
+  @Ranks(2)
+  static void deferred() {
+    Sequential model;
+    try (var open = DeferredInit.open()) {
+      model = model(); // takes no memory
+    }
+    fullyShard(model, initDeviceMesh("cpu", dim("dp", 2)));
+    if (Distributed.rank() == 0) {
+      var weight = (DTensor) model.parameter("0.0.weight");
+      System.out.println(weight.device() + ", " + weight.toLocal().size(0) + " of 32 rows");
     }
   }
 

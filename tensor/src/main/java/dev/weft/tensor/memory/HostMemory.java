@@ -60,11 +60,6 @@ public final class HostMemory {
     return new Stats(LIVE.get(), BLOCKS.get(), PEAK.get(), POOLED.get(), CLEANED.get());
   }
 
-  /** Has the peak start from what is live now. */
-  public static void resetPeak() {
-    PEAK.set(LIVE.get());
-  }
-
   /** Bytes that live storages asked for. */
   public static long liveBytes() {
     return LIVE.get();
