@@ -135,9 +135,7 @@ public final class PipelineBubble {
                 Distributed.barrier().await();
                 try (TensorScope scope = TensorScope.open()) {
                   // The first stage has both parts of backward, as the others have.
-                  Tensor x =
-                      Creation.zeros(DType.FLOAT32, s.microbatches, 1)
-                          .requiresGrad(true);
+                  Tensor x = Creation.zeros(DType.FLOAT32, s.microbatches, 1).requiresGrad(true);
                   Tensor unused = pipeline.step(x, x);
                 }
                 stages.forEach(Module::zeroGrad);

@@ -164,9 +164,7 @@ public final class TrainingMemory {
         FullyShardedPolicy.DEFAULT.withPrefetch(layout != Layout.SHARDED_NO_PREFETCH);
     if (layout == Layout.SHARDED_BFLOAT16) {
       policy =
-          policy
-              .withMixedPrecision(DType.BFLOAT16, DType.FLOAT32)
-              .withOutputDtype(DType.FLOAT32);
+          policy.withMixedPrecision(DType.BFLOAT16, DType.FLOAT32).withOutputDtype(DType.FLOAT32);
     }
     Sequential model;
     try (DeferredInit deferred = DeferredInit.open()) {

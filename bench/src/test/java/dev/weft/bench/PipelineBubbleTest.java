@@ -11,7 +11,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class PipelineBubbleTest {
-  /** The idle time can only be more than that of theory, but for the clock's and a core's jitter. */
+  /**
+   * The idle time can only be more than that of theory, but for the clock's and a core's jitter.
+   */
   @ParameterizedTest
   @CsvSource({"GPIPE,1", "ONE_F_ONE_B,1", "INTERLEAVED,2", "ZB_H1,1"})
   void aBubbleIsMeasuredNextToTheory(Schedule schedule, int perRank) {
@@ -19,9 +21,7 @@ class PipelineBubbleTest {
     Rows rows = new Rows(null);
     double measured =
         new PipelineBubble(
-                rows,
-                Duration.ofMillis(10),
-                new PrintStream(drawn, true, StandardCharsets.UTF_8))
+                rows, Duration.ofMillis(10), new PrintStream(drawn, true, StandardCharsets.UTF_8))
             .measure(schedule, 2, perRank, 4);
     double theory = schedule.timeline(2, perRank, 4).bubble();
     assertThat(rows.all())

@@ -5,8 +5,8 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A slow network between islands of ranks, simulated by the host backend: every message from a rank of
- * one island to one of another occupies the way between these two ranks for its bytes over the
+ * A slow network between islands of ranks, simulated by the host backend: every message from a rank
+ * of one island to one of another occupies the way between these two ranks for its bytes over the
  * bandwidth, and arrives after the delay on top. Within an island nothing is changed. Immutable.
  *
  * @param ranksPerIsland how many consecutive global ranks are one island
@@ -50,8 +50,7 @@ public record LinkShape(int ranksPerIsland, Duration delay, double bytesPerSecon
     }
     double millis = number("WEFT_LINK_DELAY_MS", delay == null ? "0" : delay);
     double megabytes = rate == null ? Double.POSITIVE_INFINITY : number("WEFT_LINK_MB_S", rate);
-    double island =
-        number("WEFT_LINK_ISLAND", environment.getOrDefault("WEFT_LINK_ISLAND", "1"));
+    double island = number("WEFT_LINK_ISLAND", environment.getOrDefault("WEFT_LINK_ISLAND", "1"));
     return new LinkShape((int) island, Duration.ofNanos((long) (millis * 1e6)), megabytes * 1e6);
   }
 

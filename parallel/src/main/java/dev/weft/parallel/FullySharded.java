@@ -32,8 +32,7 @@ import java.util.WeakHashMap;
  * what the blocks left. Each call makes one gather of the parameters of its module. From then on
  * {@code module.parameters()} are distributed tensors cut along dimension 0, of which an optimiser,
  * {@code Clipping} and checkpoints know what to do; inside a module's own forward and backward they
- * are whole.
- * Parameters that are tied must be sharded by one call.
+ * are whole. Parameters that are tied must be sharded by one call.
  */
 public final class FullySharded implements GradientSync {
   // Which modules are sharded, so that an outer call leaves out what an inner one took.

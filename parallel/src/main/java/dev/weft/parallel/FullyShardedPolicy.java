@@ -70,7 +70,13 @@ public record FullyShardedPolicy(
   /** With an output of this dtype. */
   public FullyShardedPolicy withOutputDtype(DType dtype) {
     return new FullyShardedPolicy(
-        reshardAfterForward, paramDtype, reduceDtype, dtype, castForwardInputs, prefetch, cpuOffload);
+        reshardAfterForward,
+        paramDtype,
+        reduceDtype,
+        dtype,
+        castForwardInputs,
+        prefetch,
+        cpuOffload);
   }
 
   /** With or without the cast of inputs. */

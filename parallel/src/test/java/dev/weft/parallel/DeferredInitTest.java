@@ -130,8 +130,7 @@ class DeferredInitTest {
               m = new Sequential(e, new Linear(e.parameter("weight"), null));
             }
             if (sharded) {
-              FullySharded unused =
-                  FullySharded.fullyShard(m, initDeviceMesh("cpu", dim("dp", 2)));
+              FullySharded unused = FullySharded.fullyShard(m, initDeviceMesh("cpu", dim("dp", 2)));
             } else {
               DeferredParameters.materialize(m, Device.CPU);
             }

@@ -167,8 +167,7 @@ class RecomputeTest {
         2,
         rank -> {
           DeviceMesh mesh = initDeviceMesh("cpu", dim("tp", 2));
-          DTensor x =
-              DTensor.fromLocal(rows(0, 2, WIDTH), mesh, Placements.shard(0));
+          DTensor x = DTensor.fromLocal(rows(0, 2, WIDTH), mesh, Placements.shard(0));
           Tensor unused = x.requiresGrad(true);
           Tensor mask = rows(0, 4, WIDTH);
           int[] runs = {0};

@@ -15,11 +15,11 @@ import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Activation recomputation: a piece of a forward computation keeps its inputs only, and is run again
- * in backward, once, when the first of its saved tensors is wanted. Outputs and gradients are
+ * Activation recomputation: a piece of a forward computation keeps its inputs only, and is run
+ * again in backward, once, when the first of its saved tensors is wanted. Outputs and gradients are
  * those of the piece itself, bit for bit where its kernels repeat. PyTorch's {@code
- * torch.utils.checkpoint} with {@code use_reentrant=False} is the model (Chen et al., "Training Deep
- * Nets with Sublinear Memory Cost", 2016, is the idea).
+ * torch.utils.checkpoint} with {@code use_reentrant=False} is the model (Chen et al., "Training
+ * Deep Nets with Sublinear Memory Cost", 2016, is the idea).
  *
  * <p>The second run sees the same random numbers, whichever generators gave them, and the same
  * {@link Autocast}. Pieces nest: of an inner one within an outer one not even the inputs are kept.

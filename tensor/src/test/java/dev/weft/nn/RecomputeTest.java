@@ -103,8 +103,7 @@ class RecomputeTest {
     List<Module> blocks = List.of(block(1), block(3), block(5));
     List<float[]> want = run(blocks, x -> chain(blocks, x));
     blocks.forEach(Recompute::of);
-    assertSame(
-        run(blocks, x -> Recompute.checkpoint((Tensor t) -> chain(blocks, t), x)), want);
+    assertSame(run(blocks, x -> Recompute.checkpoint((Tensor t) -> chain(blocks, t), x)), want);
   }
 
   /** An own generator that is passed in gives the same numbers, too. */
@@ -113,8 +112,7 @@ class RecomputeTest {
     Generator own = new Generator(3);
     Tensor x = values(1, 4, WIDTH).requiresGrad(true);
     Tensor y =
-        Recompute.checkpoint(
-            (Tensor t) -> Pointwise.mul(Random.dropout(t, 0.5, true, own), t), x);
+        Recompute.checkpoint((Tensor t) -> Pointwise.mul(Random.dropout(t, 0.5, true, own), t), x);
     float[] mask = y.toFloatArray();
     long at = own.offset();
     Reductions.sum(y).backward();

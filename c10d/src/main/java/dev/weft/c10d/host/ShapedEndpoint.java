@@ -12,8 +12,8 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * An endpoint whose ways to some ranks are slow, see {@link LinkShape}. Messages for them wait in one
- * thread's queue until they are due; those of one way keep their order. Thread-safe.
+ * An endpoint whose ways to some ranks are slow, see {@link LinkShape}. Messages for them wait in
+ * one thread's queue until they are due; those of one way keep their order. Thread-safe.
  */
 final class ShapedEndpoint implements Endpoint, Runnable {
   private final Endpoint inner;
@@ -137,8 +137,7 @@ final class ShapedEndpoint implements Endpoint, Runnable {
 
     @Override
     public void send(Key key, int source, @Nullable Signature signature, byte @Nullable [] inline) {
-      hold(
-          inline == null ? 0 : inline.length, () -> fast.send(key, source, signature, inline));
+      hold(inline == null ? 0 : inline.length, () -> fast.send(key, source, signature, inline));
     }
 
     @Override

@@ -86,7 +86,12 @@ final class Channel {
   private record Arriving(StridedTensor tensor, @Nullable Work work) {}
 
   Channel(
-      @Nullable String skip, int from, int to, ProcessGroup forward, ProcessGroup backward, Shared shared) {
+      @Nullable String skip,
+      int from,
+      int to,
+      ProcessGroup forward,
+      ProcessGroup backward,
+      Shared shared) {
     this.skip = skip;
     this.from = from;
     this.to = to;
@@ -141,7 +146,8 @@ final class Channel {
   }
 
   private Arriving receive(boolean activation, int microbatch, Form form) {
-    StridedTensor t = TensorScope.outside(() -> Tensors.empty(form.dtype, shared.device, form.sizes));
+    StridedTensor t =
+        TensorScope.outside(() -> Tensors.empty(form.dtype, shared.device, form.sizes));
     ProcessGroup group = activation ? forward : backward;
     return new Arriving(t, group.irecv(t, peer(activation ? from : to), tag(microbatch)));
   }

@@ -21,10 +21,10 @@ import org.jspecify.annotations.Nullable;
  * the mean loss in the parameters. Used by the thread that acts for a rank; all ranks of the
  * dimension step alike.
  *
- * <p>Stage s lies on rank s modulo the number of ranks. Stages pass one plain tensor on to the next,
- * and others to later ones where {@link #withSkip} says so, of the same shape and dtype in every
- * microbatch; they tell each other which in the first step. Sends and receives are posted and never
- * block, so that ranks cannot wait for each other in a circle.
+ * <p>Stage s lies on rank s modulo the number of ranks. Stages pass one plain tensor on to the
+ * next, and others to later ones where {@link #withSkip} says so, of the same shape and dtype in
+ * every microbatch; they tell each other which in the first step. Sends and receives are posted and
+ * never block, so that ranks cannot wait for each other in a circle.
  */
 public final class Pipeline {
   // How many actions ahead a rank asks for the message that the action starts with.
@@ -181,8 +181,8 @@ public final class Pipeline {
    * @param input [batch, ...]; read by the first stage, else it may be null
    * @param target [batch, ...]; read by the last stage, else it may be null
    * @return the mean of the microbatches' losses on the rank with the last stage, null elsewhere
-   * @throws IllegalArgumentException if the number of microbatches does not divide the batch, unless
-   *     {@link #withUnevenMicrobatches} is on
+   * @throws IllegalArgumentException if the number of microbatches does not divide the batch,
+   *     unless {@link #withUnevenMicrobatches} is on
    */
   public @Nullable Tensor step(@Nullable Tensor input, @Nullable Tensor target) {
     List<Tensor> inputs = isFirst() ? cut("input", input) : List.of();

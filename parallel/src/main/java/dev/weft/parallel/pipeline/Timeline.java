@@ -9,9 +9,9 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * When the ranks of a pipeline do what: a schedule played through with a forward of one unit of time
- * and a backward of two (one for each of its passes) and no time for messages, or what was measured.
- * Immutable.
+ * When the ranks of a pipeline do what: a schedule played through with a forward of one unit of
+ * time and a backward of two (one for each of its passes) and no time for messages, or what was
+ * measured. Immutable.
  */
 public final class Timeline {
   /** In units of time from the start. */
@@ -22,8 +22,7 @@ public final class Timeline {
 
   private Timeline(List<List<Span>> ranks) {
     this.ranks = ranks;
-    this.length =
-        ranks.stream().flatMap(List::stream).mapToDouble(Span::end).max().orElse(0);
+    this.length = ranks.stream().flatMap(List::stream).mapToDouble(Span::end).max().orElse(0);
   }
 
   /**
@@ -107,8 +106,7 @@ public final class Timeline {
       List<Span> spans = new ArrayList<>();
       for (Trace.Entry e : t.entries()) {
         spans.add(
-            new Span(
-                e.action(), (e.startNanos() - first) / nanos, (e.endNanos() - first) / nanos));
+            new Span(e.action(), (e.startNanos() - first) / nanos, (e.endNanos() - first) / nanos));
       }
       ranks.add(List.copyOf(spans));
     }

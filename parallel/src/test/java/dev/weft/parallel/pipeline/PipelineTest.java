@@ -197,8 +197,7 @@ class PipelineTest {
                 gradientsOf(mine)
                     .forEach(
                         (name, g) ->
-                            assertThat(g)
-                                .containsExactly(gradients.get(name), offset(1e-6f)));
+                            assertThat(g).containsExactly(gradients.get(name), offset(1e-6f)));
                 if (loss != null) {
                   assertThat(loss.item()).isCloseTo(want.item(), offset(1e-6));
                 }

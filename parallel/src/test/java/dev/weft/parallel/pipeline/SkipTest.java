@@ -72,8 +72,8 @@ class SkipTest {
   }
 
   /**
-   * P26: the last stage waits for the first and the third, while these wait for each other; beside a
-   * neighbour's message another one goes the same way.
+   * P26: the last stage waits for the first and the third, while these wait for each other; beside
+   * a neighbour's message another one goes the same way.
    */
   @ParameterizedTest
   @CsvSource({
@@ -151,8 +151,7 @@ class SkipTest {
               .isInstanceOf(IllegalStateException.class)
               .hasMessageContaining("stage 0 left the skips [a]")
               .hasMessageContaining("withSkip");
-          assertThatThrownBy(
-                  () -> run(two, pipeline(two).withSkip("a", 0, 1).withSkip("b", 0, 1)))
+          assertThatThrownBy(() -> run(two, pipeline(two).withSkip("a", 0, 1).withSkip("b", 0, 1)))
               .isInstanceOf(IllegalStateException.class)
               .hasMessageContaining("stage 0 has not stashed the skip 'b'");
           List<Module> popless =
@@ -171,8 +170,7 @@ class SkipTest {
               .hasMessageContaining("'a' was popped, but not stashed");
           assertThatThrownBy(
                   () ->
-                      Recompute.checkpoint(
-                          (Tensor t) -> Skip.of("c").stash(t), rows(0, 2, WIDTH)))
+                      Recompute.checkpoint((Tensor t) -> Skip.of("c").stash(t), rows(0, 2, WIDTH)))
               .isInstanceOf(IllegalStateException.class)
               .hasMessageContaining("a piece that is recomputed");
         });

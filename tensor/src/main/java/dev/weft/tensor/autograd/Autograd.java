@@ -161,8 +161,8 @@ public final class Autograd {
   }
 
   /**
-   * Runs something when the second pass of the backward that is running on this thread starts; never
-   * if that backward is in one pass. To be called from a hook.
+   * Runs something when the second pass of the backward that is running on this thread starts;
+   * never if that backward is in one pass. To be called from a hook.
    */
   public static void beforeWeights(Runnable callback) {
     Engine.whenResumed(callback);

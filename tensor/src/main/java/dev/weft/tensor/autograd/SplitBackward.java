@@ -14,8 +14,8 @@ import org.jspecify.annotations.Nullable;
  * the tensors that the second pass needs until {@link #finish} or {@link #close}.
  *
  * <p>Each call of the graph whose backward leads to an input and to a weight has its formula run
- * twice, each time for a part of its inputs. What leads to no input (a cast of a weight, say) runs in
- * the second pass only. The split of backward into these two is from Qi et al., "Zero Bubble
+ * twice, each time for a part of its inputs. What leads to no input (a cast of a weight, say) runs
+ * in the second pass only. The split of backward into these two is from Qi et al., "Zero Bubble
  * Pipeline Parallelism", 2023.
  */
 public final class SplitBackward implements AutoCloseable {

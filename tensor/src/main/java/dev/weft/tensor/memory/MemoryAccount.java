@@ -5,9 +5,9 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Counts the host tensors that one thread makes while it is open there: how many bytes are live, and
- * the most at any time; whichever thread lets them go. So the ranks of a world of threads can be
- * told apart. Counters are thread-safe; accounts of a thread nest, and the innermost counts.
+ * Counts the host tensors that one thread makes while it is open there: how many bytes are live,
+ * and the most at any time; whichever thread lets them go. So the ranks of a world of threads can
+ * be told apart. Counters are thread-safe; accounts of a thread nest, and the innermost counts.
  */
 public final class MemoryAccount implements AutoCloseable {
   private static final ThreadLocal<@Nullable MemoryAccount> CURRENT = new ThreadLocal<>();

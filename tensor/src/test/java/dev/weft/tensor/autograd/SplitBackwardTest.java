@@ -115,8 +115,7 @@ class SplitBackwardTest {
     Tensor loss = Reductions.sum(MatMul.matmul(MatMul.matmul(x, w1), w2));
     List<SplitBackward> rest = new ArrayList<>();
     List<String> first =
-        products(
-            () -> rest.add(Autograd.backwardInputs(List.of(loss), nulls(1), List.of(x))));
+        products(() -> rest.add(Autograd.backwardInputs(List.of(loss), nulls(1), List.of(x))));
     List<String> second = products(rest.get(0)::finish);
     assertThat(first).containsExactly("matmul", "matmul");
     assertThat(second).containsExactly("contract_leading", "contract_leading");
@@ -160,12 +159,10 @@ class SplitBackwardTest {
           assertThat(Autograd.isInInputPass()).isTrue();
           return g;
         });
-    SplitBackward rest =
-        Autograd.backwardInputs(List.of(Reductions.sum(y)), nulls(1), List.of(x));
+    SplitBackward rest = Autograd.backwardInputs(List.of(Reductions.sum(y)), nulls(1), List.of(x));
     log.add("between");
     rest.finish();
-    assertThat(log)
-        .containsExactly("output", "after inputs", "between", "before weights", "tied");
+    assertThat(log).containsExactly("output", "after inputs", "between", "before weights", "tied");
   }
 
   @Test
