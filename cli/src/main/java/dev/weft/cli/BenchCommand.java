@@ -5,6 +5,7 @@ import dev.weft.bench.OverheadBenchmark;
 import dev.weft.bench.PipelineBubble;
 import dev.weft.bench.ReductionError;
 import dev.weft.bench.Rows;
+import dev.weft.bench.SlowLinkTraining;
 import dev.weft.bench.TrainGptBenchmark;
 import dev.weft.bench.TrainingMemory;
 import dev.weft.tensor.cuda.Cuda;
@@ -33,7 +34,8 @@ import picocli.CommandLine.Parameters;
       "  gpu-host   host cost of NCCL collectives and small operators on a GPU",
       "  numerics   error of sums over 2 to 64 ranks in bfloat16 and float16, in millionths",
       "  pipeline   bubble of pipeline schedules, measured and in theory, in percent",
-      "  memory     peak memory of a rank in training, measured and by formula, in MiB"
+      "  memory     peak memory of a rank in training, measured and by formula, in MiB",
+      "  slow-link  tokens and time to a loss over a slow link, synchronously and with local steps"
     },
     mixinStandardHelpOptions = true,
     sortOptions = false)
@@ -90,13 +92,38 @@ final class BenchCommand implements Callable<Integer> {
   @Option(names = "--draw", description = "pipeline: the measured timelines, too.")
   private boolean draw;
 
+  @Option(
+      names = "--delay",
+      paramLabel = "MS",
+      description = "slow-link: milliseconds that a message takes (${DEFAULT-VALUE}).")
+  private long delay = 20;
+
+  @Option(
+      names = "--bandwidth",
+      paramLabel = "MB/S",
+      description = "slow-link: 10^6 bytes a second, one way (${DEFAULT-VALUE}).")
+  private double bandwidth = 4;
+
+  @Option(
+      names = "--target",
+      paramLabel = "LOSS",
+      description = "slow-link: the loss to reach (${DEFAULT-VALUE}).")
+  private double target = 2.3;
+
+  @Option(
+      names = "--max-steps",
+      paramLabel = "N",
+      description = "slow-link: when to give up (${DEFAULT-VALUE}).")
+  private int maxSteps = 600;
+
   @Option(names = "--json", paramLabel = "FILE", description = "Writes there, not to the terminal.")
   private @Nullable Path json;
 
   @Override
   public Integer call() throws IOException {
-    if (unit < 1) {
-      throw new IllegalArgumentException("--unit is " + unit + "; expected 1 or more");
+    if (unit < 1 || maxSteps < 1) {
+      throw new IllegalArgumentException(
+          "--unit is " + unit + " and --max-steps " + maxSteps + "; expected 1 or more of both");
     }
     if (calls < 1 || warmUp < 0 || batch < 1) {
       throw new IllegalArgumentException(
@@ -135,11 +162,16 @@ final class BenchCommand implements Callable<Integer> {
       case "pipeline" ->
           new PipelineBubble(new Rows(out), Duration.ofMillis(unit), draw ? out : null).run();
       case "memory" -> new TrainingMemory(new Rows(out)).run();
+      case "slow-link" ->
+          new SlowLinkTraining(
+                  new Rows(out), Duration.ofMillis(delay), bandwidth * 1e6, target, maxSteps)
+              .run();
       default ->
           throw new IllegalArgumentException(
               "WHAT is '"
                   + what
-                  + "'; expected dispatch, dtensor, train-gpt, gpu-host, numerics, pipeline or memory");
+                  + "'; expected dispatch, dtensor, train-gpt, gpu-host, numerics, pipeline, memory"
+                  + " or slow-link");
     }
   }
 

@@ -67,7 +67,7 @@ class RecomputeTest {
           for (int step = 0; step < 3; step++) {
             m.zeroGrad();
             Tensor x = rows(2 * rank, 2 * rank + 2, WIDTH);
-            Tensor y = eachBlock ? all.call(x) : Recompute.checkpoint((Tensor t) -> all.call(t), x);
+            Tensor y = eachBlock ? all.call(x) : Recompute.checkpoint(t -> all.call(t), x);
             loss(y).backward();
             assertThat(m.parameter("0.0.weight")).isInstanceOf(DTensor.class);
             assertClose(gradients(m), want);
@@ -174,7 +174,7 @@ class RecomputeTest {
           assertThatThrownBy(
                   () ->
                       Recompute.checkpoint(
-                          (Tensor t) -> {
+                          t -> {
                             runs[0]++;
                             return Pointwise.mul(Pointwise.mul(t, t), mask);
                           },
@@ -184,9 +184,7 @@ class RecomputeTest {
               .hasMessageContaining("[4, 5]");
           assertThat(runs[0]).isEqualTo(1);
           Tensor scale = Tensor.of(new float[] {3}, 1).reshape();
-          Tensor y =
-              Recompute.checkpoint(
-                  (Tensor t) -> Pointwise.mul(Pointwise.mul(t, t), scale), (Tensor) x);
+          Tensor y = Recompute.checkpoint(t -> Pointwise.mul(Pointwise.mul(t, t), scale), x);
           loss(y).backward();
           assertThat(x.grad()).isInstanceOf(DTensor.class);
         });

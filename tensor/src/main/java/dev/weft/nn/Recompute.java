@@ -99,7 +99,7 @@ public final class Recompute implements SavedTensorHooks {
    * @param body the piece; it may be run twice and must do the same each time
    * @param inputs what it starts from
    */
-  public static Tensor[] checkpoint(UnaryOperator<Tensor[]> body, Tensor... inputs) {
+  public static Tensor[] checkpointAll(UnaryOperator<Tensor[]> body, Tensor... inputs) {
     if (!Autograd.isEnabled()) {
       return body.apply(inputs);
     }
@@ -118,7 +118,7 @@ public final class Recompute implements SavedTensorHooks {
 
   /** The same for one tensor that becomes another. */
   public static Tensor checkpoint(UnaryOperator<Tensor> body, Tensor input) {
-    return checkpoint((Tensor[] x) -> new Tensor[] {body.apply(x[0])}, new Tensor[] {input})[0];
+    return checkpointAll(x -> new Tensor[] {body.apply(x[0])}, input)[0];
   }
 
   /**
@@ -129,8 +129,7 @@ public final class Recompute implements SavedTensorHooks {
   @CanIgnoreReturnValue
   public static Module.Handle of(Module module) {
     return module.replaceForward(
-        (inputs, forward) ->
-            checkpoint((Tensor[] x) -> new Tensor[] {forward.apply(x)}, inputs)[0]);
+        (inputs, forward) -> checkpointAll(x -> new Tensor[] {forward.apply(x)}, inputs)[0]);
   }
 
   // ---- forward ----

@@ -1,7 +1,6 @@
 package dev.weft.tensor;
 
 import java.util.IdentityHashMap;
-import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -22,7 +21,7 @@ public final class GeneratorTape {
     }
   }
 
-  private final Map<Generator, Position> first = new IdentityHashMap<>();
+  private final IdentityHashMap<Generator, Position> first = new IdentityHashMap<>();
   private @Nullable GeneratorTape outer;
 
   /** An empty one. */
@@ -43,7 +42,7 @@ public final class GeneratorTape {
 
   /** Puts generators where they stood; closing puts them back to where they are now. */
   public Open replay() {
-    Map<Generator, Position> now = new IdentityHashMap<>();
+    IdentityHashMap<Generator, Position> now = new IdentityHashMap<>();
     first.forEach(
         (g, position) -> {
           now.put(g, Position.of(g));

@@ -87,7 +87,7 @@ class RecomputeTest {
             x -> {
               Tensor y = x;
               for (Module b : blocks) {
-                y = Recompute.checkpoint((Tensor t) -> b.call(t), y);
+                y = Recompute.checkpoint(t -> b.call(t), y);
               }
               return y;
             }),
@@ -103,7 +103,7 @@ class RecomputeTest {
     List<Module> blocks = List.of(block(1), block(3), block(5));
     List<float[]> want = run(blocks, x -> chain(blocks, x));
     blocks.forEach(Recompute::of);
-    assertSame(run(blocks, x -> Recompute.checkpoint((Tensor t) -> chain(blocks, t), x)), want);
+    assertSame(run(blocks, x -> Recompute.checkpoint(t -> chain(blocks, t), x)), want);
   }
 
   /** An own generator that is passed in gives the same numbers, too. */
@@ -111,8 +111,7 @@ class RecomputeTest {
   void everyGeneratorIsPutBack() {
     Generator own = new Generator(3);
     Tensor x = values(1, 4, WIDTH).requiresGrad(true);
-    Tensor y =
-        Recompute.checkpoint((Tensor t) -> Pointwise.mul(Random.dropout(t, 0.5, true, own), t), x);
+    Tensor y = Recompute.checkpoint(t -> Pointwise.mul(Random.dropout(t, 0.5, true, own), t), x);
     float[] mask = y.toFloatArray();
     long at = own.offset();
     Reductions.sum(y).backward();
@@ -227,13 +226,13 @@ class RecomputeTest {
   void whatWouldGiveOtherGradientsIsRefused() {
     Module block = block(1);
     Tensor x = values(9, 4, WIDTH);
-    Tensor y = Reductions.sum(Recompute.checkpoint((Tensor t) -> block.call(t), x));
+    Tensor y = Reductions.sum(Recompute.checkpoint(t -> block.call(t), x));
     Tensor unused = InPlace.mul(x, 2);
     assertThatThrownBy(y::backward)
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContaining("argument 0")
         .hasMessageContaining("changed in place");
-    Tensor z = Reductions.sum(Recompute.checkpoint((Tensor t) -> block.call(t), x));
+    Tensor z = Reductions.sum(Recompute.checkpoint(t -> block.call(t), x));
     Autograd.noGrad(() -> InPlace.mul(block.parameters().get(0), 2));
     assertThatThrownBy(z::backward)
         .isInstanceOf(IllegalStateException.class)
@@ -243,7 +242,7 @@ class RecomputeTest {
     Tensor w =
         Reductions.sum(
             Recompute.checkpoint(
-                (Tensor t) -> runs[0]++ == 0 ? block.call(t) : block.call(block.call(t)), x));
+                t -> runs[0]++ == 0 ? block.call(t) : block.call(block.call(t)), x));
     assertThatThrownBy(w::backward)
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContaining("saves more tensors")
@@ -252,7 +251,7 @@ class RecomputeTest {
     Tensor v =
         Reductions.sum(
             Recompute.checkpoint(
-                (Tensor t) -> calls[0]++ == 0 ? block.call(block.call(t)) : block.call(t), x));
+                t -> calls[0]++ == 0 ? block.call(block.call(t)) : block.call(t), x));
     assertThatThrownBy(v::backward)
         .isInstanceOf(IllegalStateException.class)
         .hasMessageMatching(".*second run saves \\d+ tensors; expected the \\d+ of the first.*");

@@ -144,7 +144,7 @@ final class ParallelGuide {
     }
     Tensor x = rows(mesh.getLocalRank(), 2);
     Tensor y = model.call(x);
-    Tensor z = Recompute.checkpoint((Tensor t) -> Activations.silu(t).mul(t), y); // any piece
+    Tensor z = Recompute.checkpoint(t -> Activations.silu(t).mul(t), y); // any piece
     loss(z, x).backward();
     double norm = Clipping.gradNorm(model.parameters());
     if (Distributed.rank() == 0) {

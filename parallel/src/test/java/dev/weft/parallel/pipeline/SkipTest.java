@@ -169,8 +169,7 @@ class SkipTest {
               .isInstanceOf(IllegalStateException.class)
               .hasMessageContaining("'a' was popped, but not stashed");
           assertThatThrownBy(
-                  () ->
-                      Recompute.checkpoint((Tensor t) -> Skip.of("c").stash(t), rows(0, 2, WIDTH)))
+                  () -> Recompute.checkpoint(t -> Skip.of("c").stash(t), rows(0, 2, WIDTH)))
               .isInstanceOf(IllegalStateException.class)
               .hasMessageContaining("a piece that is recomputed");
         });

@@ -181,7 +181,7 @@ final class Engine {
     Node.Edge[] edges = node.edges();
     boolean[] left = split == null ? null : split.left(node);
     boolean resumed = left != null;
-    boolean[] needed = resumed ? left : new boolean[edges.length];
+    boolean[] needed = left != null ? left : new boolean[edges.length];
     boolean any = resumed;
     for (int i = 0; i < edges.length && !resumed; i++) {
       needed[i] = isUseful(edges[i]);
