@@ -139,9 +139,10 @@ class PowerSgdTest {
     assertThat(with.get(0)).containsExactly(with.get(1));
     double fed = distance(with.get(0), mean);
     double lost = distance(sums(false, 100).get(0), mean);
-    // Rank 1 of 20 cannot hold more than a part of a random matrix; with feedback the mean does.
-    assertThat(lost).isGreaterThan(0.7);
-    assertThat(fed).isLessThan(0.3);
+    // Rank 1 of 20 holds a small part of a random matrix; with feedback the mean of the steps does.
+    // PyTorch 2.13 gives 0.11 and 0.91 for matrices of this kind.
+    assertThat(lost).isGreaterThan(0.85);
+    assertThat(fed).isLessThan(0.15);
   }
 
   /** Without feedback, a warm start makes the steps a power iteration to the best approximation. */

@@ -18,6 +18,7 @@ import dev.weft.parallel.Ddp;
 import dev.weft.parallel.DdpOptions;
 import dev.weft.parallel.FullyShardedPolicy;
 import dev.weft.parallel.GradientScaler;
+import dev.weft.parallel.LocalSgd;
 import dev.weft.parallel.pipeline.Pipeline;
 import dev.weft.parallel.pipeline.Schedule;
 import dev.weft.parallel.pipeline.Skip;
@@ -118,6 +119,26 @@ final class ParallelGuide {
     if (Distributed.rank() == 0) {
       var weight = (DTensor) model.parameter("0.0.weight");
       System.out.println(weight.placements() + ", " + weight.toLocal().size(0) + " of 32 rows");
+    }
+  }
+
+  @Ranks(4)
+  static void islands() {
+    var mesh = initDeviceMesh("cpu", dim("island", 2), dim("dp", 2));
+    var ddp = Ddp.of(model(), mesh.get("dp")); // averages within the island, in every step
+    var parameters = ddp.model().parameters();
+    var inner = AdamW.over(parameters).learningRate(0.01).build();
+    var outer = LocalSgd.diLoCo(parameters, mesh.get("island"), 3);
+    for (int step = 0; step < 6; step++) {
+      try (var scope = TensorScope.open()) {
+        Tensor x = rows(Distributed.rank(), 4);
+        loss(ddp.call(x), x).backward();
+        inner.step();
+        inner.zeroGrad();
+        if (outer.step() && Distributed.rank() == 0) { // the only use of the slow link
+          System.out.printf("agreed after step %d%n", step);
+        }
+      }
     }
   }
 

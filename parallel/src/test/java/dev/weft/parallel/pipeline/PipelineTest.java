@@ -255,19 +255,17 @@ class PipelineTest {
   }
 
   /** P61: the activations of a microbatch are gone once its backward is done. */
-  @Test
-  void aStepLeavesNothingBehind() {
+  @ParameterizedTest
+  @CsvSource({"GPIPE,2,false", "GPIPE,2,true", "ZB_H1,1,false"})
+  void aStepLeavesNothingBehind(Schedule schedule, int perRank, boolean uneven) {
     world(1)
         .run(
             rank -> {
-              List<Module> mine = stages(0, 1, 2);
+              List<Module> mine = stages(0, 1, perRank);
               Pipeline p =
                   Pipeline.of(
-                      initDeviceMesh("cpu", dim("pp", 1)),
-                      mine,
-                      Schedule.GPIPE,
-                      4,
-                      PipelineTest::mse);
+                      initDeviceMesh("cpu", dim("pp", 1)), mine, schedule, 4, PipelineTest::mse);
+              p = uneven ? p.withUnevenMicrobatches() : p;
               long before = 0;
               for (int step = 0; step < 6; step++) {
                 try (TensorScope scope = TensorScope.open()) {
