@@ -26,9 +26,10 @@ import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Training over a slow link: how many tokens and how much time it takes to a loss, synchronously and
- * with islands that agree now and then. Two islands of one rank each train the reference decoder on
- * the text that comes with the examples; the host backend holds their messages as the link would.
+ * Training over a slow link: how many tokens and how much time it takes to a loss, synchronously
+ * and with islands that agree now and then. Two islands of one rank each train the reference
+ * decoder on the text that comes with the examples; the host backend holds their messages as the
+ * link would.
  */
 public final class SlowLinkTraining {
   private static final int ISLANDS = 2;
@@ -96,8 +97,7 @@ public final class SlowLinkTraining {
   /** Measures one way. */
   public Result measure(Way way) {
     GptConfig config = GptConfig.reference();
-    Result result =
-        LocalWorld.of(ISLANDS).slowLinks(link).call(rank -> train(way, config)).get(0);
+    Result result = LocalWorld.of(ISLANDS).slowLinks(link).call(rank -> train(way, config)).get(0);
     add(way, "loss", result.loss, "nats");
     if (result.steps > 0) {
       add(way, "tokens_to_loss", (double) result.steps * config.batch() * config.seq(), "tokens");
@@ -191,9 +191,7 @@ public final class SlowLinkTraining {
     for (int i = 0; i < count; i++) {
       int step = HELD_OUT + i;
       try (TensorScope scope = TensorScope.open()) {
-        sum +=
-            Autograd.noGrad(
-                () -> loss(model, batches.rows(step, 0, config.batch())).item());
+        sum += Autograd.noGrad(() -> loss(model, batches.rows(step, 0, config.batch())).item());
       }
     }
     return sum / count;

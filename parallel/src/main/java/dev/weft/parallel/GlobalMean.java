@@ -16,8 +16,8 @@ public final class GlobalMean {
   private GlobalMean() {}
 
   /**
-   * A loss to run backward from where gradients are then averaged over the ranks, as {@link Ddp} and
-   * {@link FullySharded} do. The host waits for the ranks' counts.
+   * A loss to run backward from where gradients are then averaged over the ranks, as {@link Ddp}
+   * and {@link FullySharded} do. The host waits for the ranks' counts.
    *
    * @param sum the sum of the losses of what counts on this rank: one element
    * @param count how many count on this rank; 0 is fine unless it is so everywhere

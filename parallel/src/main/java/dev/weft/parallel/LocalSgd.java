@@ -23,15 +23,15 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Data parallelism between islands that a slow link connects: each trains by itself for a number of
- * steps, with an optimiser and data of its own, and then all take one outer step. Its gradient is the
- * mean over the islands of how far each has moved from where they last agreed. With an outer rate of
- * 1 and no momentum that is the mean of the parameters: local SGD (Stich, "Local SGD Converges Fast
- * and Communicates Little", 2019). With Nesterov's momentum it is DiLoCo (Douillard et al., "DiLoCo:
- * Distributed Low-Communication Training of Language Models", 2023).
+ * steps, with an optimiser and data of its own, and then all take one outer step. Its gradient is
+ * the mean over the islands of how far each has moved from where they last agreed. With an outer
+ * rate of 1 and no momentum that is the mean of the parameters: local SGD (Stich, "Local SGD
+ * Converges Fast and Communicates Little", 2019). With Nesterov's momentum it is DiLoCo (Douillard
+ * et al., "DiLoCo: Distributed Low-Communication Training of Language Models", 2023).
  *
- * <p>Within an island anything may hold: replicas, shards, tensor parallelism on other dimensions of
- * the mesh. Used by the thread that acts for a rank; all ranks step alike. Holds the parameters where
- * the islands last agreed, and the momentum if there is one, each in the memory of a rank's
+ * <p>Within an island anything may hold: replicas, shards, tensor parallelism on other dimensions
+ * of the mesh. Used by the thread that acts for a rank; all ranks step alike. Holds the parameters
+ * where the islands last agreed, and the momentum if there is one, each in the memory of a rank's
  * parameters in float32.
  */
 public final class LocalSgd implements AutoCloseable {

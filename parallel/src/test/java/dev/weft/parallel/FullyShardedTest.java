@@ -331,6 +331,30 @@ class FullyShardedTest {
         });
   }
 
+  /** P19: replicas by shards by tensor parallelism, norms over all three. */
+  @Test
+  void threeDimensionsTrainAsOneRank() {
+    int hidden = 8;
+    Run want = train(blocks(2, WIDTH, hidden), 3, 0, ROWS);
+    LocalWorld.run(
+        8,
+        rank -> {
+          DeviceMesh mesh =
+              initDeviceMesh("cpu", dim("replicate", 2), dim("shard", 2), dim("tp", 2));
+          Sequential m = blocks(2, WIDTH, hidden);
+          Sequential unused =
+              Parallelize.parallelizeModule(
+                  m, mesh.get("tp"), Map.of("*.0", Styles.colwise(), "*.2", Styles.rowwise()));
+          FullySharded all = shard(m, mesh.get("replicate", "shard"), FullyShardedPolicy.DEFAULT);
+          assertThat(all.parameters()).isEmpty();
+          assertThat(((DTensor) m.parameter("0.0.weight")).placements())
+              .hasToString("[R, SS(0,2), S(0)]");
+          int rows = ROWS / 4;
+          int at = (2 * mesh.coordinate(0) + mesh.coordinate(1)) * rows;
+          assertSame(train(m, 3, at, at + rows), want);
+        });
+  }
+
   @Test
   void mixedPrecisionComputesLowAndKeepsParametersHigh() {
     List<float[]> want = wholeBatch(ROWS);

@@ -51,7 +51,10 @@ class GlobalMeanTest {
           Sequential m = blocks(2, WIDTH, 7);
           Object unused = sharded ? FullySharded.fullyShard(m, mesh) : Ddp.of(m, mesh);
           Tensor sum =
-              loss(m.call(rows(4 * rank, 4 * rank + 4, WIDTH)), targets(4 * rank, 4 * rank + 4), "sum");
+              loss(
+                  m.call(rows(4 * rank, 4 * rank + 4, WIDTH)),
+                  targets(4 * rank, 4 * rank + 4),
+                  "sum");
           Tensor mean = GlobalMean.of(sum, rank == 0 ? 1 : 3, mesh.getGroup());
           mean.backward();
           assertClose(gradients(m), gradients);

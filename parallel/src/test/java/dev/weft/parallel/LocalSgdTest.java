@@ -181,7 +181,8 @@ class LocalSgdTest {
               LocalSgd resumed = LocalSgd.diLoCo(again.parameters(), mesh, 2);
               resumed
                   .state()
-                  .forEach((name, t) -> Autograd.noGrad(() -> InPlace.copy(t, outer.state().get(name))));
+                  .forEach(
+                      (name, t) -> Autograd.noGrad(() -> InPlace.copy(t, outer.state().get(name))));
               resumed.resume(outer.steps());
               for (int i = 0; i < own.size(); i++) {
                 Tensor p = again.parameters().get(i);
@@ -216,12 +217,10 @@ class LocalSgdTest {
           assertThatThrownBy(() -> LocalSgd.averaging(parameters, mesh.get("a"), 0))
               .isInstanceOf(IllegalArgumentException.class)
               .hasMessageContaining("innerSteps is 0");
-          assertThatThrownBy(
-                  () -> LocalSgd.diLoCo(parameters, mesh.get("a"), 2, 1, 1, null))
+          assertThatThrownBy(() -> LocalSgd.diLoCo(parameters, mesh.get("a"), 2, 1, 1, null))
               .isInstanceOf(IllegalArgumentException.class)
               .hasMessageContaining("momentum 1.0");
-          assertThatThrownBy(
-                  () -> LocalSgd.diLoCo(parameters, mesh.get("a"), 2, 1, 0, DType.INT32))
+          assertThatThrownBy(() -> LocalSgd.diLoCo(parameters, mesh.get("a"), 2, 1, 0, DType.INT32))
               .isInstanceOf(IllegalArgumentException.class)
               .hasMessageContaining("sentDtype is");
         });

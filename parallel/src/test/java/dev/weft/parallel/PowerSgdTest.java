@@ -41,8 +41,7 @@ class PowerSgdTest {
   }
 
   private static Ddp ddp(Sequential m, CommunicationHook hook) {
-    return Ddp.of(
-        m, initDeviceMesh("cpu", dim("dp", 2)), DdpOptions.DEFAULT.withHook(hook));
+    return Ddp.of(m, initDeviceMesh("cpu", dim("dp", 2)), DdpOptions.DEFAULT.withHook(hook));
   }
 
   private static PowerSgd hook(int rank) {
@@ -81,33 +80,33 @@ class PowerSgdTest {
   /** A gradient of full rank that stays the same; what each step loses comes later. */
   private static List<float[]> sums(boolean feedback, int steps) {
     return LocalWorld.call(
-            2,
-            r -> {
-              Tensor direction = Random.randn(new Generator(7 + r), DType.FLOAT32, 20, 30);
-              Sequential m = new Sequential(new Linear(weights(1, 20, 30), null));
-              PowerSgd hook = hook(1).withErrorFeedback(feedback);
-              Ddp ddp = ddp(m, hook);
-              double[] sum = new double[600];
-              for (int step = 0; step < steps; step++) {
-                // The gradient of the weight is the direction, whatever the weight is.
-                Tensor eye = Tensor.of(new float[900], 30, 30);
-                for (int i = 0; i < 30; i++) {
-                  eye = eye.add(unit(i));
-                }
-                Tensor y = ddp.call(eye);
-                Reductions.sum(Pointwise.mul(y, direction.transpose(0, 1))).backward();
-                float[] g = gradients(m).get(0);
-                for (int i = 0; i < 600; i++) {
-                  sum[i] += g[i] / steps;
-                }
-                m.zeroGrad();
-              }
-              float[] out = new float[600];
-              for (int i = 0; i < 600; i++) {
-                out[i] = (float) sum[i];
-              }
-              return out;
-            });
+        2,
+        r -> {
+          Tensor direction = Random.randn(new Generator(7 + r), DType.FLOAT32, 20, 30);
+          Sequential m = new Sequential(new Linear(weights(1, 20, 30), null));
+          PowerSgd hook = hook(1).withErrorFeedback(feedback);
+          Ddp ddp = ddp(m, hook);
+          double[] sum = new double[600];
+          for (int step = 0; step < steps; step++) {
+            // The gradient of the weight is the direction, whatever the weight is.
+            Tensor eye = Tensor.of(new float[900], 30, 30);
+            for (int i = 0; i < 30; i++) {
+              eye = eye.add(unit(i));
+            }
+            Tensor y = ddp.call(eye);
+            Reductions.sum(Pointwise.mul(y, direction.transpose(0, 1))).backward();
+            float[] g = gradients(m).get(0);
+            for (int i = 0; i < 600; i++) {
+              sum[i] += g[i] / steps;
+            }
+            m.zeroGrad();
+          }
+          float[] out = new float[600];
+          for (int i = 0; i < 600; i++) {
+            out[i] = (float) sum[i];
+          }
+          return out;
+        });
   }
 
   private static Tensor unit(int i) {
@@ -192,8 +191,7 @@ class PowerSgdTest {
           for (int step = 0; step < 3; step++) {
             loss(compressed.call(rows(4 * r, 4 * r + 4, WIDTH))).backward();
             loss(whole.call(rows(4 * r, 4 * r + 4, WIDTH))).backward();
-            same.add(
-                java.util.Arrays.equals(gradients(m).get(0), gradients(plain).get(0)));
+            same.add(java.util.Arrays.equals(gradients(m).get(0), gradients(plain).get(0)));
             m.zeroGrad();
             plain.zeroGrad();
           }
