@@ -25,6 +25,7 @@ public final class LocalWorld {
   private FlightRecorderConfig recorder = FlightRecorderConfig.fromEnvironment(System.getenv());
   private IntFunction<String> names = rank -> "rank-" + rank;
   private @Nullable IntFunction<Device> devices;
+  private @Nullable LinkShape slowLinks = LinkShape.fromEnvironment(System.getenv());
 
   private LocalWorld(int size) {
     if (size < 1) {
@@ -53,6 +54,12 @@ public final class LocalWorld {
   /** The ranks talk over TCP on loopback, as processes do; to try that in one debugger. */
   public LocalWorld overTcp() {
     this.tcp = true;
+    return this;
+  }
+
+  /** Has the host backend simulate a slow network between islands of ranks. */
+  public LocalWorld slowLinks(LinkShape shape) {
+    this.slowLinks = shape;
     return this;
   }
 
@@ -109,6 +116,7 @@ public final class LocalWorld {
               tcp ? null : shared,
               null,
               recorder));
+      contexts.get(r).linkShape(slowLinks);
     }
     ExecutorService threads = RankThreads.POOL;
     IntFunction<Device> bound = devices;

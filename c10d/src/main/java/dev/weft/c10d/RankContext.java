@@ -48,6 +48,7 @@ public final class RankContext {
   private final List<Integer> left = new ArrayList<>();
   private volatile boolean closed;
   private volatile @Nullable Device boundDevice;
+  private volatile @Nullable LinkShape linkShape = LinkShape.fromEnvironment(System.getenv());
 
   RankContext(
       int rank,
@@ -229,6 +230,15 @@ public final class RankContext {
   void bindDevice(Device device) {
     Cuda.setDevice(device.index());
     boundDevice = device;
+  }
+
+  /** The slow network that the host backend simulates, or null. */
+  public @Nullable LinkShape linkShape() {
+    return linkShape;
+  }
+
+  void linkShape(@Nullable LinkShape shape) {
+    linkShape = shape;
   }
 
   GroupTable groups() {

@@ -47,6 +47,9 @@ final class Distribution {
     if (at == null) {
       return Tensors.empty(tensor.dtype(), tensor.device(), 0);
     }
+    if (tensor.device().isMeta()) {
+      return Tensors.empty(tensor.dtype(), tensor.device(), spec.localShape());
+    }
     StridedTensor local = tensor;
     for (int m = 0; m < mesh.ndim(); m++) {
       Placement p = spec.placements().get(m);

@@ -3,11 +3,13 @@ package dev.weft.parallel;
 import dev.weft.dtensor.DTensor;
 import dev.weft.mesh.DeviceMesh;
 import dev.weft.nn.Module;
+import dev.weft.parallel.ShardedParameter.Memory;
 import dev.weft.parallel.ShardedParameter.Place;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.autograd.Autograd;
+import dev.weft.tensor.cuda.Cuda;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -29,8 +31,8 @@ import java.util.WeakHashMap;
  * <p>Call {@link #fullyShard} on the blocks of a model and then on the model itself, which takes
  * what the blocks left. Each call makes one gather of the parameters of its module. From then on
  * {@code module.parameters()} are distributed tensors cut along dimension 0, of which an optimiser,
- * {@code Clipping} and checkpoints know what to do; inside a module's own forward they are whole.
- * Parameters that are tied must be sharded by one call.
+ * {@code Clipping} and checkpoints know what to do; inside a module's own forward and backward they
+ * are whole. Parameters that are tied must be sharded by one call.
  */
 public final class FullySharded implements GradientSync {
   // Which modules are sharded, so that an outer call leaves out what an inner one took.
@@ -64,7 +66,8 @@ public final class FullySharded implements GradientSync {
   /**
    * Shards the parameters of a module that no inner module's call has sharded before. All ranks get
    * the first rank's values. To be called before an optimiser is made, after tensor parallelism was
-   * applied; the tensors that were parameters before are freed.
+   * applied; the tensors that were parameters before are freed. Of parameters made under {@link
+   * dev.weft.nn.DeferredInit} each rank makes and fills its part only.
    *
    * @param mesh one dimension, over which parameters are cut; or two, of which the first holds
    *     replicas and the second cuts. Tensor-parallel parameters must lie on other dimensions of
@@ -141,17 +144,28 @@ public final class FullySharded implements GradientSync {
     paths.forEach(
         (p, path) -> {
           DType whole = policy.paramDtype() == null ? p.dtype() : policy.paramDtype();
+          Device compute = p.device().isMeta() ? device(mesh) : p.device();
           ShardedParameter s =
-              new ShardedParameter(path, Objects.requireNonNull(places.get(p)), p, mesh, whole);
-          kinds.computeIfAbsent(new Kind(whole, p.device()), k -> new ArrayList<>()).add(s);
+              new ShardedParameter(
+                  path,
+                  Objects.requireNonNull(places.get(p)),
+                  p,
+                  mesh,
+                  new Memory(whole, compute, policy.cpuOffload() ? Device.CPU : compute));
+          kinds.computeIfAbsent(new Kind(whole, compute), k -> new ArrayList<>()).add(s);
           CUT.put(p, path);
           p.close();
         });
     kinds.forEach(
         (kind, list) -> {
           DType reduce = policy.reduceDtype() == null ? kind.dtype : policy.reduceDtype();
-          groups.add(new ParameterGroup(list, mesh, kind.dtype, reduce));
+          groups.add(new ParameterGroup(list, mesh, kind.dtype, reduce, kind.device));
         });
+  }
+
+  /** Where the modules of a mesh compute. */
+  private static Device device(DeviceMesh mesh) {
+    return mesh.deviceType().equals("cuda") ? Device.cuda(Cuda.currentDevice()) : Device.CPU;
   }
 
   private void install() {
@@ -167,12 +181,11 @@ public final class FullySharded implements GradientSync {
   // ---- forward ----
 
   private Tensor[] beforeForward(Tensor[] inputs) {
-    schedule.forward(this);
     unshard();
     useWhole(true);
-    FullySharded next = policy.prefetch() ? schedule.next(this) : null;
-    if (next != null) {
-      next.prefetch();
+    if (!Autograd.isInBackward()) {
+      schedule.forward(this);
+      schedule.next(this, policy.prefetch()).forEach(FullySharded::prefetch);
     }
     DType dtype = policy.paramDtype();
     if (dtype == null || !policy.castForwardInputs()) {
@@ -188,10 +201,17 @@ public final class FullySharded implements GradientSync {
   }
 
   private Tensor afterForward(Tensor output) {
-    useWhole(false);
+    useWhole(inBackward);
     Tensor out = output;
     if (policy.outputDtype() != null && out.dtype().isFloatingPoint()) {
       out = out.to(policy.outputDtype());
+    }
+    if (Autograd.isInBackward()) {
+      // A second run, whose output leads nowhere: the first one's does.
+      if (!inBackward && policy.reshardAfterForward()) {
+        reshard();
+      }
+      return out;
     }
     boolean backward = Autograd.isEnabled() && out.requiresGrad();
     if (backward) {
@@ -199,6 +219,8 @@ public final class FullySharded implements GradientSync {
           out,
           g -> {
             beforeBackward();
+            // Of a backward in two passes, each gathers anew.
+            Autograd.beforeWeights(this::beforeBackward);
             return g;
           });
     }
@@ -219,10 +241,9 @@ public final class FullySharded implements GradientSync {
       schedule.backward(this);
     }
     unshard();
-    FullySharded previous = policy.prefetch() ? schedule.previous(this) : null;
-    if (previous != null) {
-      previous.prefetch();
-    }
+    // For what is computed again in backward.
+    useWhole(true);
+    schedule.previous(this, policy.prefetch()).forEach(FullySharded::prefetch);
   }
 
   private void gradientArrived(Tensor whole) {
@@ -239,11 +260,12 @@ public final class FullySharded implements GradientSync {
     }
     inBackward = false;
     awaited.clear();
-    if (sync) {
+    useWhole(false);
+    reshard();
+    if (sync && !Autograd.isInInputPass()) {
       schedule.reducing(this);
       groups.forEach(ParameterGroup::startReduction);
     }
-    reshard();
   }
 
   void finishReduction() {
@@ -322,5 +344,10 @@ public final class FullySharded implements GradientSync {
   /** Whether the parameters are whole at this moment, for tests. */
   boolean isWhole() {
     return groups.stream().allMatch(ParameterGroup::isWhole);
+  }
+
+  /** Whether the parameters have been gathered ahead and not been used yet, for tests. */
+  boolean isGatheredAhead() {
+    return groups.stream().anyMatch(ParameterGroup::isGatheredAhead);
   }
 }

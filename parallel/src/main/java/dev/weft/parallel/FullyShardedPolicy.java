@@ -15,8 +15,11 @@ import org.jspecify.annotations.Nullable;
  * @param outputDtype what the module's output is cast to; null for what comes out
  * @param castForwardInputs whether floating-point inputs are cast to {@code paramDtype}; true at
  *     first
- * @param prefetch whether the next module's parameters are gathered while one computes; true at
+ * @param prefetch of how many modules the parameters are gathered ahead while one computes; 1 at
  *     first
+ * @param cpuOffload whether this rank's parts of parameters and gradients, and with them the
+ *     optimiser's state and step, lie in the host's memory; false at first. On a mesh of GPUs a
+ *     group whose backend is {@code cpu:host,cuda:nccl} is needed to clip gradients then
  */
 public record FullyShardedPolicy(
     boolean reshardAfterForward,
@@ -24,16 +27,20 @@ public record FullyShardedPolicy(
     @Nullable DType reduceDtype,
     @Nullable DType outputDtype,
     boolean castForwardInputs,
-    boolean prefetch) {
+    int prefetch,
+    boolean cpuOffload) {
   /** Reshard after forward, own dtypes, prefetch. */
   public static final FullyShardedPolicy DEFAULT =
-      new FullyShardedPolicy(true, null, null, null, true, true);
+      new FullyShardedPolicy(true, null, null, null, true, 1, false);
 
   /** Checks the dtypes. */
   public FullyShardedPolicy {
     check("paramDtype", paramDtype);
     check("reduceDtype", reduceDtype);
     check("outputDtype", outputDtype);
+    if (prefetch < 0) {
+      throw new IllegalArgumentException("prefetch is " + prefetch + "; expected 0 or more");
+    }
   }
 
   private static void check(String what, @Nullable DType dtype) {
@@ -46,7 +53,7 @@ public record FullyShardedPolicy(
   /** With or without resharding after forward. */
   public FullyShardedPolicy withReshardAfterForward(boolean reshard) {
     return new FullyShardedPolicy(
-        reshard, paramDtype, reduceDtype, outputDtype, castForwardInputs, prefetch);
+        reshard, paramDtype, reduceDtype, outputDtype, castForwardInputs, prefetch, cpuOffload);
   }
 
   /**
@@ -57,24 +64,53 @@ public record FullyShardedPolicy(
    */
   public FullyShardedPolicy withMixedPrecision(DType param, DType reduce) {
     return new FullyShardedPolicy(
-        reshardAfterForward, param, reduce, outputDtype, castForwardInputs, prefetch);
+        reshardAfterForward, param, reduce, outputDtype, castForwardInputs, prefetch, cpuOffload);
   }
 
   /** With an output of this dtype. */
   public FullyShardedPolicy withOutputDtype(DType dtype) {
     return new FullyShardedPolicy(
-        reshardAfterForward, paramDtype, reduceDtype, dtype, castForwardInputs, prefetch);
+        reshardAfterForward,
+        paramDtype,
+        reduceDtype,
+        dtype,
+        castForwardInputs,
+        prefetch,
+        cpuOffload);
   }
 
   /** With or without the cast of inputs. */
   public FullyShardedPolicy withCastForwardInputs(boolean cast) {
     return new FullyShardedPolicy(
-        reshardAfterForward, paramDtype, reduceDtype, outputDtype, cast, prefetch);
+        reshardAfterForward, paramDtype, reduceDtype, outputDtype, cast, prefetch, cpuOffload);
   }
 
-  /** With or without prefetch. */
+  /** With prefetch of the next module, or without. */
   public FullyShardedPolicy withPrefetch(boolean on) {
+    return withPrefetch(on ? 1 : 0);
+  }
+
+  /** With prefetch of the next so many modules. Each costs the memory of its whole parameters. */
+  public FullyShardedPolicy withPrefetch(int modules) {
     return new FullyShardedPolicy(
-        reshardAfterForward, paramDtype, reduceDtype, outputDtype, castForwardInputs, on);
+        reshardAfterForward,
+        paramDtype,
+        reduceDtype,
+        outputDtype,
+        castForwardInputs,
+        modules,
+        cpuOffload);
+  }
+
+  /** With the parts in the host's memory, or where the modules compute. */
+  public FullyShardedPolicy withCpuOffload(boolean offload) {
+    return new FullyShardedPolicy(
+        reshardAfterForward,
+        paramDtype,
+        reduceDtype,
+        outputDtype,
+        castForwardInputs,
+        prefetch,
+        offload);
   }
 }

@@ -48,7 +48,11 @@ final class ParameterGroup {
   private record Reduction(StridedTensor input, StridedTensor output, Work work) {}
 
   ParameterGroup(
-      List<ShardedParameter> parameters, DeviceMesh mesh, DType wholeDtype, DType reduceDtype) {
+      List<ShardedParameter> parameters,
+      DeviceMesh mesh,
+      DType wholeDtype,
+      DType reduceDtype,
+      Device device) {
     this.parameters = List.copyOf(parameters);
     this.trained = parameters.stream().filter(p -> p.sharded().requiresGrad()).toList();
     int shardDim = mesh.ndim() - 1;
@@ -56,7 +60,7 @@ final class ParameterGroup {
     this.replicas = mesh.ndim() == 2 ? mesh.getGroup(0) : null;
     this.wholeDtype = wholeDtype;
     this.reduceDtype = reduceDtype;
-    this.device = parameters.get(0).sharded().device();
+    this.device = device;
     this.positions = new int[mesh.size(shardDim)];
     for (int i = 0; i < positions.length; i++) {
       positions[i] = mesh.groupRank(shardDim, i);
@@ -86,6 +90,10 @@ final class ParameterGroup {
 
   boolean isWhole() {
     return parameters.get(0).isWhole() && filledVersion == version();
+  }
+
+  boolean isGatheredAhead() {
+    return gather != null;
   }
 
   /** Starts to gather, unless that is done or under way. */

@@ -7,8 +7,10 @@ import dev.weft.dtensor.Placement;
 import dev.weft.dtensor.Placements;
 import dev.weft.dtensor.StridedShard;
 import dev.weft.mesh.DeviceMesh;
+import dev.weft.nn.DeferredInit;
 import dev.weft.nn.Module;
 import dev.weft.tensor.DType;
+import dev.weft.tensor.Device;
 import dev.weft.tensor.Regions;
 import dev.weft.tensor.Shapes;
 import dev.weft.tensor.StridedTensor;
@@ -41,31 +43,59 @@ final class ShardedParameter {
   private final long rowElements;
 
   /**
-   * Cuts a parameter and puts the part in its place.
+   * What memory it takes.
+   *
+   * @param wholeDtype of the whole
+   * @param compute where the whole is
+   * @param part where the part is
+   */
+  record Memory(DType wholeDtype, Device compute, Device part) {}
+
+  /**
+   * Cuts a parameter and puts the part in its place. All ranks of the mesh take the values, or the
+   * random numbers of a deferred one, from the first.
    *
    * @param mesh replicated (if it has two dimensions) by sharded
    */
-  ShardedParameter(String path, List<Place> places, Tensor p, DeviceMesh mesh, DType wholeDtype) {
+  ShardedParameter(String path, List<Place> places, Tensor p, DeviceMesh mesh, Memory memory) {
     this.path = path;
     this.places = places;
-    this.wholeDtype = wholeDtype;
+    this.wholeDtype = memory.wholeDtype;
     StridedTensor local = Parts.of(p);
-    for (int m = 0; m < mesh.ndim(); m++) {
-      Work unused = mesh.getGroup(m).broadcast(local.alias(), mesh.groupRank(m, 0));
-    }
+    boolean deferred = DeferredInit.isDeferred(p);
     int shardDim = mesh.ndim() - 1;
     this.ranks = mesh.size(shardDim);
     this.wholeShape = local.shape().clone();
     this.chunkRows = (wholeShape[0] + ranks - 1) / ranks;
     this.rowElements = Shapes.numel(Arrays.copyOfRange(wholeShape, 1, wholeShape.length));
+    StridedTensor rows = rows(local, mesh.coordinate(shardDim));
+    if (!deferred) {
+      fromFirst(mesh, local.alias());
+    }
     StridedTensor part =
-        TensorScope.outside(() -> Regions.copyOf(rows(local, mesh.coordinate(shardDim))));
+        TensorScope.outside(() -> Tensors.empty(p.dtype(), memory.part, rows.shape()));
     this.sharded = distributed(p, part, mesh);
+    if (deferred) {
+      try (TensorScope scope = TensorScope.open()) {
+        Tensor position =
+            Tensor.of(DeferredInit.position(p), 2).to(mesh.getGroup(shardDim).controlDevice());
+        fromFirst(mesh, position);
+        DeferredInit.fill(p, sharded, position.toLongArray());
+      }
+    } else {
+      Parts.copy(rows, part);
+    }
     this.storage =
-        UnshardedStorage.of(path, p.device(), Shapes.numel(wholeShape) * wholeDtype.byteSize());
+        UnshardedStorage.of(path, memory.compute, Shapes.numel(wholeShape) * wholeDtype.byteSize());
     this.whole = wholeTensor(p);
     put(sharded);
     Tensor unusedWhole = whole.requiresGrad(p.requiresGrad());
+  }
+
+  private static void fromFirst(DeviceMesh mesh, Tensor value) {
+    for (int m = 0; m < mesh.ndim(); m++) {
+      Work unused = mesh.getGroup(m).broadcast(value, mesh.groupRank(m, 0));
+    }
   }
 
   /**
@@ -80,9 +110,12 @@ final class ShardedParameter {
               + path
               + "' has no dimension to cut; expected at least one, or keep it out of the module");
     }
-    if (p.device().isMeta()) {
+    if (p.device().isMeta() && !DeferredInit.isDeferred(p)) {
       throw new IllegalArgumentException(
-          "fullyShard: parameter '" + path + "' is on device meta; give it values first");
+          "fullyShard: parameter '"
+              + path
+              + "' is on device meta and does not know its values; expected it to be made under"
+              + " DeferredInit");
     }
     if (p instanceof DTensor d
         && d.placements().stream().anyMatch(x -> x.isPartial() || x instanceof StridedShard)) {
@@ -241,7 +274,9 @@ final class ShardedParameter {
     StridedTensor piece = Parts.piece(flat, at, part.shape());
     Tensor before = sharded.grad();
     if (before != null) {
-      Tensor unused = InPlace.add(Parts.of(before), piece.to(part.dtype()));
+      try (TensorScope scope = TensorScope.open()) {
+        Tensor unused = InPlace.add(Parts.of(before), piece.to(part.device()).to(part.dtype()));
+      }
       return;
     }
     StridedTensor own =

@@ -5,15 +5,14 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 
 /**
  * What the sharded modules of one model know of each other: in which order they ran, which is what
  * to gather ahead, and which reductions are under way.
  */
 final class ShardingSchedule {
-  // So many reductions hold their buffers at a time.
-  private static final int REDUCTIONS = 2;
+  // So many reductions hold their buffers while the next module's backward runs.
+  private static final int REDUCTIONS = 1;
 
   private final FullySharded root;
   // The order of the forward before, and of the one that runs.
@@ -34,17 +33,28 @@ final class ShardingSchedule {
     current.add(module);
   }
 
-  /** What ran after this in the forward before. */
-  @Nullable FullySharded next(FullySharded module) {
+  /** The so many modules that ran after this in the forward before, nearest first. */
+  List<FullySharded> next(FullySharded module, int count) {
     int at = current.size() - 1;
-    return at + 1 < known.size() && known.get(at) == module ? known.get(at + 1) : null;
+    if (at >= known.size() || known.get(at) != module) {
+      return List.of();
+    }
+    return List.copyOf(known.subList(at + 1, Math.min(at + 1 + count, known.size())));
   }
 
-  /** What ran before this in the last forward and has not been reached by backward yet. */
-  @Nullable FullySharded previous(FullySharded module) {
-    int at = current.lastIndexOf(module);
-    FullySharded before = at > 0 ? current.get(at - 1) : null;
-    return before == null || backward.contains(before) ? null : before;
+  /**
+   * The so many modules that ran before this in the last forward and have not been reached by
+   * backward yet, nearest first.
+   */
+  List<FullySharded> previous(FullySharded module, int count) {
+    List<FullySharded> before = new ArrayList<>();
+    for (int at = current.lastIndexOf(module) - 1; at >= 0 && before.size() < count; at--) {
+      if (backward.contains(current.get(at))) {
+        break;
+      }
+      before.add(current.get(at));
+    }
+    return before;
   }
 
   void backward(FullySharded module) {

@@ -175,6 +175,64 @@ class FullyShardedTest {
         });
   }
 
+  /** Two modules ahead, and as many as there are; parts in the host's memory. */
+  @ParameterizedTest
+  @CsvSource({"2,false", "9,false", "1,true"})
+  void otherPoliciesTrainAlike(int prefetch, boolean offload) {
+    Run want = train(blocks(BLOCKS, WIDTH, HIDDEN), 3, 0, ROWS);
+    LocalWorld.run(
+        2,
+        rank -> {
+          Sequential m =
+              sharded(
+                  initDeviceMesh("cpu", dim("dp", 2)),
+                  FullyShardedPolicy.DEFAULT.withPrefetch(prefetch).withCpuOffload(offload));
+          assertSame(train(m, 3, rank * ROWS / 2, (rank + 1) * ROWS / 2), want);
+        });
+  }
+
+  /** Once the order is known, in forward and in backward. */
+  @ParameterizedTest
+  @CsvSource({"0", "1", "2"})
+  void soManyModulesAreGatheredAhead(int prefetch) {
+    LocalWorld.run(
+        2,
+        rank -> {
+          Sequential m = blocks(4, WIDTH, HIDDEN);
+          DeviceMesh mesh = initDeviceMesh("cpu", dim("dp", 2));
+          FullyShardedPolicy policy = FullyShardedPolicy.DEFAULT.withPrefetch(prefetch);
+          List<FullySharded> parts = new ArrayList<>();
+          for (Module block : m.children().values()) {
+            parts.add(FullySharded.fullyShard(block, mesh, policy));
+          }
+          FullySharded unused = FullySharded.fullyShard(m, mesh, policy);
+          List<Long> ahead = new ArrayList<>();
+          for (String inside : List.of("1.1", "2.1")) {
+            Module.Handle handle =
+                m.module(inside)
+                    .forwardHook(
+                        (f, in, out) -> {
+                          ahead.add(parts.stream().filter(FullySharded::isGatheredAhead).count());
+                          Autograd.hook(
+                              out,
+                              g -> {
+                                ahead.add(
+                                    parts.stream().filter(FullySharded::isGatheredAhead).count());
+                                return g;
+                              });
+                          return out;
+                        });
+          }
+          for (int step = 0; step < 2; step++) {
+            ahead.clear();
+            loss(m.call(rows(rank, rank + 1, WIDTH))).backward();
+          }
+          // Of four blocks the second has two after it, the third one; in backward the other way.
+          long one = Math.min(prefetch, 1);
+          assertThat(ahead).containsExactly((long) prefetch, one, (long) prefetch, one);
+        });
+  }
+
   @Test
   void aWholeParameterOutsideItsModuleIsAClearError() {
     LocalWorld.run(
@@ -270,6 +328,30 @@ class FullyShardedTest {
           int rows = ROWS / dp;
           int at = mesh.coordinate(0) * rows;
           assertSame(train(m, 4, at, at + rows), want);
+        });
+  }
+
+  /** P19: replicas by shards by tensor parallelism, norms over all three. */
+  @Test
+  void threeDimensionsTrainAsOneRank() {
+    int hidden = 8;
+    Run want = train(blocks(2, WIDTH, hidden), 3, 0, ROWS);
+    LocalWorld.run(
+        8,
+        rank -> {
+          DeviceMesh mesh =
+              initDeviceMesh("cpu", dim("replicate", 2), dim("shard", 2), dim("tp", 2));
+          Sequential m = blocks(2, WIDTH, hidden);
+          Sequential unused =
+              Parallelize.parallelizeModule(
+                  m, mesh.get("tp"), Map.of("*.0", Styles.colwise(), "*.2", Styles.rowwise()));
+          FullySharded all = shard(m, mesh.get("replicate", "shard"), FullyShardedPolicy.DEFAULT);
+          assertThat(all.parameters()).isEmpty();
+          assertThat(((DTensor) m.parameter("0.0.weight")).placements())
+              .hasToString("[R, SS(0,2), S(0)]");
+          int rows = ROWS / 4;
+          int at = (2 * mesh.coordinate(0) + mesh.coordinate(1)) * rows;
+          assertSame(train(m, 3, at, at + rows), want);
         });
   }
 

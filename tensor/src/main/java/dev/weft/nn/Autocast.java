@@ -54,11 +54,11 @@ public final class Autocast implements AutoCloseable {
   private static final ThreadLocal<@Nullable Autocast> CURRENT = new ThreadLocal<>();
 
   private final @Nullable Autocast before = CURRENT.get();
-  private final DType low;
+  private final @Nullable DType low;
   private final Dispatcher.Installed installed;
   private final IdentityHashMap<Tensor, Tensor> parameters = new IdentityHashMap<>();
 
-  private Autocast(DType low) {
+  private Autocast(@Nullable DType low) {
     this.low = low;
     this.installed = Dispatcher.install(this::intercept);
     CURRENT.set(this);
@@ -86,9 +86,15 @@ public final class Autocast implements AutoCloseable {
     return new Autocast(low);
   }
 
+  /** Opens a scope on this thread in which operators compute in their inputs' dtypes. */
+  public static Autocast off() {
+    return new Autocast(null);
+  }
+
   private Tensor[] intercept(Interceptor.Call call) {
-    if (call.depth() > 0) {
-      return call.proceed(); // the call that this one belongs to has been cast
+    if (call.depth() > 0 || low == null || CURRENT.get() != this) {
+      // The call that this one belongs to has been cast; or an inner scope says how.
+      return call.proceed();
     }
     String name = call.op().name();
     DType wanted = LOW.contains(name) ? low : FULL.contains(name) ? DType.FLOAT32 : null;

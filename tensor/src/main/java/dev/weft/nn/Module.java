@@ -120,6 +120,7 @@ public abstract class Module {
   protected final Tensor registerParameter(String name, Tensor value) {
     checkName(name);
     Tensor p = own(value);
+    DeferredInit.carry(value, p);
     if (!p.requiresGrad()) {
       p.requiresGrad(true);
     }
@@ -291,6 +292,7 @@ public abstract class Module {
     if (before.requiresGrad() != p.requiresGrad()) {
       p.requiresGrad(before.requiresGrad());
     }
+    DeferredInit.carry(before, p);
     for (Module m : namedModules().values()) {
       m.parameters.replaceAll((name, t) -> t == before ? p : t);
     }

@@ -48,6 +48,7 @@ public final class Generator {
 
   /** Takes the numbers of {@code elements} elements; returns the position of the first. */
   public long take(long elements) {
+    GeneratorTape.note(this);
     long at = offset;
     offset += (elements + 1) / 2;
     return at;

@@ -1,6 +1,7 @@
 package dev.weft.tensor;
 
 import dev.weft.tensor.memory.HostMemory;
+import dev.weft.tensor.memory.MemoryAccount;
 import dev.weft.tensor.memory.StorageCleaner;
 import org.jspecify.annotations.Nullable;
 
@@ -15,8 +16,19 @@ public final class HostStorage extends Storage {
     super(Device.CPU, byteSize);
     this.address = address;
     this.lender = lender;
-    this.block =
-        owned ? StorageCleaner.register(this, () -> HostMemory.free(address, byteSize)) : null;
+    this.block = owned ? StorageCleaner.register(this, release(address, byteSize)) : null;
+  }
+
+  private static Runnable release(long address, long byteSize) {
+    MemoryAccount account = MemoryAccount.current();
+    if (account == null) {
+      return () -> HostMemory.free(address, byteSize);
+    }
+    account.charge(byteSize);
+    return () -> {
+      HostMemory.free(address, byteSize);
+      account.credit(byteSize);
+    };
   }
 
   /** Allocates {@code bytes} of arbitrary content. */

@@ -1,5 +1,6 @@
 package dev.weft.c10d.host;
 
+import dev.weft.c10d.LinkShape;
 import dev.weft.c10d.RankContext;
 import java.util.concurrent.locks.LockSupport;
 
@@ -36,7 +37,10 @@ interface Endpoint extends AutoCloseable {
           boolean oneProcess = context.isThreadWorld() || context.worldSize() == 1;
           Endpoint made = oneProcess ? LocalEndpoint.of(context) : new TcpEndpoint(context);
           context.addPeerListener(made.mailbox());
-          return made;
+          LinkShape shape = context.linkShape();
+          return shape == null
+              ? made
+              : new ShapedEndpoint(made, shape, context.rank(), context.worldSize());
         });
   }
 }

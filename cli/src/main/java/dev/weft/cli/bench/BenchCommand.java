@@ -11,10 +11,14 @@ import picocli.CommandLine.Command;
     subcommands = {
       OverheadCommand.Dispatch.class,
       OverheadCommand.Distributed.class,
+      CollectivesCommand.class,
       TrainGptCommand.class,
       GpuHostCommand.class,
       NcclCommand.class,
-      NumericsCommand.class
+      NumericsCommand.class,
+      PipelineCommand.class,
+      MemoryCommand.class,
+      SlowLinkCommand.class
     })
 public final class BenchCommand {
   /** The command, without a benchmark chosen. */

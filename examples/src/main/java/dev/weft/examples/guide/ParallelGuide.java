@@ -6,8 +6,10 @@ import static dev.weft.parallel.FullySharded.fullyShard;
 
 import dev.weft.c10d.Distributed;
 import dev.weft.dtensor.DTensor;
+import dev.weft.nn.DeferredInit;
 import dev.weft.nn.Function;
 import dev.weft.nn.Linear;
+import dev.weft.nn.Recompute;
 import dev.weft.nn.Sequential;
 import dev.weft.optim.AdamW;
 import dev.weft.optim.Clipping;
@@ -16,8 +18,10 @@ import dev.weft.parallel.Ddp;
 import dev.weft.parallel.DdpOptions;
 import dev.weft.parallel.FullyShardedPolicy;
 import dev.weft.parallel.GradientScaler;
+import dev.weft.parallel.LocalSgd;
 import dev.weft.parallel.pipeline.Pipeline;
 import dev.weft.parallel.pipeline.Schedule;
+import dev.weft.parallel.pipeline.Skip;
 import dev.weft.parallel.pipeline.Stages;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Generator;
@@ -119,6 +123,57 @@ final class ParallelGuide {
   }
 
   @Ranks(4)
+  static void islands() {
+    var mesh = initDeviceMesh("cpu", dim("island", 2), dim("dp", 2));
+    var ddp = Ddp.of(model(), mesh.get("dp")); // averages within the island, in every step
+    var parameters = ddp.model().parameters();
+    var inner = AdamW.over(parameters).learningRate(0.01).build();
+    var outer = LocalSgd.diLoCo(parameters, mesh.get("island"), 3);
+    for (int step = 0; step < 6; step++) {
+      try (var scope = TensorScope.open()) {
+        Tensor x = rows(Distributed.rank(), 4);
+        loss(ddp.call(x), x).backward();
+        inner.step();
+        inner.zeroGrad();
+        if (outer.step() && Distributed.rank() == 0) { // the only use of the slow link
+          System.out.printf("agreed after step %d%n", step);
+        }
+      }
+    }
+  }
+
+  @Ranks(2)
+  static void deferred() {
+    Sequential model;
+    try (var open = DeferredInit.open()) {
+      model = model(); // takes no memory
+    }
+    fullyShard(model, initDeviceMesh("cpu", dim("dp", 2)));
+    if (Distributed.rank() == 0) {
+      var weight = (DTensor) model.parameter("0.0.weight");
+      System.out.println(weight.device() + ", " + weight.toLocal().size(0) + " of 32 rows");
+    }
+  }
+
+  @Ranks(2)
+  static void recomputed() {
+    var mesh = initDeviceMesh("cpu", dim("dp", 2));
+    var model = model();
+    for (var block : model.children().values()) {
+      Recompute.of(block); // keeps the block's input, and runs it again in backward
+      fullyShard(block, mesh);
+    }
+    Tensor x = rows(mesh.getLocalRank(), 2);
+    Tensor y = model.call(x);
+    Tensor z = Recompute.checkpoint(t -> Activations.silu(t).mul(t), y); // any piece
+    loss(z, x).backward();
+    double norm = Clipping.gradNorm(model.parameters());
+    if (Distributed.rank() == 0) {
+      System.out.printf("norm %.4f%n", norm);
+    }
+  }
+
+  @Ranks(4)
   static void stages() {
     var mesh = initDeviceMesh("cpu", dim("dp", 2), dim("pp", 2));
     var stage = Stages.split(model(), List.of("0", "1"), List.of("1")).get(mesh.coordinate(1));
@@ -133,9 +188,29 @@ final class ParallelGuide {
     }
   }
 
+  @Ranks(3)
+  static void skips() {
+    var mesh = initDeviceMesh("cpu", dim("pp", 3));
+    var residual = Skip.of("residual");
+    var stage =
+        switch (mesh.getLocalRank()) {
+          case 0 -> new Sequential(block(new Generator(1)), new Function(residual::stash));
+          case 1 -> block(new Generator(2));
+          default -> new Sequential(new Function(x -> x.add(residual.pop())));
+        };
+    var pipeline =
+        Pipeline.of(mesh, List.of(stage), Schedule.ZB_H1, 3, ParallelGuide::loss)
+            .withSkip("residual", 0, 2) // from the first stage to the last
+            .withUnevenMicrobatches(); // eight rows as 3, 3 and 2
+    Tensor loss = pipeline.step(rows(0, 1), rows(0, 1));
+    if (loss != null) {
+      System.out.printf("loss %.4f%n", loss.item());
+    }
+  }
+
   @Ranks(0)
   static void schedules() {
-    for (var schedule : List.of(Schedule.GPIPE, Schedule.ONE_F_ONE_B)) {
+    for (var schedule : List.of(Schedule.GPIPE, Schedule.ONE_F_ONE_B, Schedule.ZB_H1)) {
       var timeline = schedule.timeline(4, 1, 8);
       System.out.printf(
           "%-12s bubble %.3f, activations of %d microbatches%n",
@@ -144,7 +219,8 @@ final class ParallelGuide {
     var interleaved = Schedule.INTERLEAVED.timeline(4, 2, 8);
     System.out.printf("%-12s bubble %.3f%n", Schedule.INTERLEAVED, interleaved.bubble());
     System.out.println();
-    System.out.print(Schedule.ONE_F_ONE_B.timeline(3, 1, 4));
+    System.out.println(Schedule.ONE_F_ONE_B.timeline(3, 1, 4));
+    System.out.print(Schedule.ZB_H1.timeline(3, 1, 4));
   }
 
   @Ranks(2)

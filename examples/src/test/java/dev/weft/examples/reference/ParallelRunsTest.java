@@ -18,6 +18,7 @@ import dev.weft.dtensor.tp.ParallelStyle;
 import dev.weft.dtensor.tp.Parallelize;
 import dev.weft.mesh.DeviceMesh;
 import dev.weft.nn.Module;
+import dev.weft.nn.Recompute;
 import dev.weft.optim.AdamW;
 import dev.weft.optim.Clipping;
 import dev.weft.optim.Sgd;
@@ -110,8 +111,15 @@ class ParallelRunsTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"2,1,fsdp2,true", "2,1,fsdp2,false", "2,2,fsdp2_tp2,true", "4,1,single,true"})
-  void theShardedDecoderLosesAsRecorded(int dp, int tp, String layout, boolean reshard) {
+  @CsvSource({
+    "2,1,fsdp2,true,false",
+    "2,1,fsdp2,false,false",
+    "2,2,fsdp2_tp2,true,false",
+    "2,2,fsdp2_tp2,true,true",
+    "4,1,single,true,false"
+  })
+  void theShardedDecoderLosesAsRecorded(
+      int dp, int tp, String layout, boolean reshard, boolean recompute) {
     GptConfig config = GptConfig.reference();
     GoldenRun golden = GoldenRun.named("gpt", layout);
     TextBatches batches = new TextBatches(TextBatches.corpus(), config);
@@ -122,6 +130,9 @@ class ParallelRunsTest {
           Gpt model = new Gpt(config);
           if (tp > 1) {
             Gpt unused = Parallelize.parallelizeModule(model, mesh.get("tp"), plan(model));
+          }
+          if (recompute) {
+            model.module("layers").children().values().forEach(Recompute::of);
           }
           Module sharded =
               shardDecoder(
@@ -194,13 +205,16 @@ class ParallelRunsTest {
         });
   }
 
-  /** The last line of each list: eight ranks, three dimensions. */
+  /** The last lines: eight ranks, three dimensions. */
   @ParameterizedTest
   @CsvSource({
     "1,1,GPIPE,gpipe,none",
     "1,1,ONE_F_ONE_B,1f1b,none",
+    "1,1,ZB_H1,1f1b,none",
     "2,1,ONE_F_ONE_B,single,sharded",
     "2,2,GPIPE,single,replicated",
+    "2,2,ZB_H1,single,replicated",
+    "2,2,ZB_H1,single,sharded",
     "2,2,ONE_F_ONE_B,single,sharded"
   })
   void thePipelinedDecoderLosesAsRecorded(

@@ -1,20 +1,18 @@
 package dev.weft.parallel.pipeline;
 
+import dev.weft.c10d.Distributed;
+import dev.weft.c10d.GroupOptions;
+import dev.weft.c10d.ProcessGroup;
 import dev.weft.mesh.DeviceMesh;
 import dev.weft.nn.Module;
 import dev.weft.parallel.GradientSync;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
-import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.cuda.Cuda;
-import dev.weft.tensor.op.Creation;
 import dev.weft.tensor.op.Pointwise;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,9 +21,10 @@ import org.jspecify.annotations.Nullable;
  * the mean loss in the parameters. Used by the thread that acts for a rank; all ranks of the
  * dimension step alike.
  *
- * <p>Stage s lies on rank s modulo the number of ranks. Stages pass one plain tensor on, of the
- * same shape and dtype in every microbatch; they tell each other which in the first step. Sends and
- * receives are posted and never block, so that ranks cannot wait for each other in a circle.
+ * <p>Stage s lies on rank s modulo the number of ranks. Stages pass one plain tensor on to the
+ * next, and others to later ones where {@link #withSkip} says so, of the same shape and dtype in
+ * every microbatch; they tell each other which in the first step. Sends and receives are posted and
+ * never block, so that ranks cannot wait for each other in a circle.
  */
 public final class Pipeline {
   // How many actions ahead a rank asks for the message that the action starts with.
@@ -39,13 +38,11 @@ public final class Pipeline {
   private final Loss loss;
   private final List<Action> actions;
   private final Timeline timeline;
-  private final Messages messages;
-  private final Map<Action, Pass> passes = new HashMap<>();
-  // Between stages of one rank, where there is only one.
-  private final Map<Action, Tensor> handed = new HashMap<>();
-
-  /** A forward that waits for its backward. */
-  private record Pass(Tensor input, Tensor output, boolean closeOutput) {}
+  private final Channel.Shared shared;
+  private final List<Channel> channels;
+  private @Nullable Trace trace;
+  // Made by the first step.
+  private List<StageRun> runs = List.of();
 
   private Pipeline(
       DeviceMesh mesh, List<Module> modules, Schedule schedule, int microbatches, Loss loss) {
@@ -57,7 +54,14 @@ public final class Pipeline {
     this.loss = loss;
     this.timeline = schedule.timeline(ranks, modules.size(), microbatches);
     this.actions = schedule.actions(rank, ranks, modules.size(), microbatches);
-    this.messages = new Messages(mesh, device(mesh, modules), microbatches);
+    this.shared = new Channel.Shared(mesh, device(mesh, modules), microbatches);
+    this.channels = new ArrayList<>(Channel.chain(stages(), mesh.getGroup(), group(), shared));
+  }
+
+  /** A group of its own for messages. */
+  private ProcessGroup group() {
+    ProcessGroup all = shared.mesh.getGroup();
+    return ranks == 1 ? all : Distributed.newGroup(all.ranks(), GroupOptions.DEFAULT);
   }
 
   /**
@@ -99,6 +103,59 @@ public final class Pipeline {
     return this;
   }
 
+  /**
+   * Has what one stage stashes in a {@link Skip} travel to a later one that pops it. To be called
+   * before the first step, on all ranks alike.
+   *
+   * @param name the skip's
+   * @param from the stage that stashes it
+   * @param to the stage that pops it
+   */
+  public Pipeline withSkip(String name, int from, int to) {
+    beforeFirstStep("withSkip");
+    if (from < 0 || to <= from || to >= stages()) {
+      throw new IllegalArgumentException(
+          "Pipeline.withSkip: '"
+              + name
+              + "' goes from stage "
+              + from
+              + " to "
+              + to
+              + "; expected a later one of the "
+              + stages());
+    }
+    if (channels.stream().anyMatch(c -> c.isSkip() && c.name().equals(name))) {
+      throw new IllegalArgumentException("Pipeline.withSkip: '" + name + "' is there already");
+    }
+    channels.add(new Channel(name, from, to, group(), group(), shared));
+    return this;
+  }
+
+  /**
+   * Lets batches have any number of rows from that of microbatches on: the first microbatches have
+   * one row more than the others. Each counts in the loss by its rows. Every activation is then
+   * preceded by a message with its shape, for which ranks wait. To be called before the first step,
+   * on all ranks alike.
+   */
+  public Pipeline withUnevenMicrobatches() {
+    beforeFirstStep("withUnevenMicrobatches");
+    shared.variable = true;
+    return this;
+  }
+
+  /** Has this rank's actions measured. To be called before the first step. */
+  public Pipeline withTrace(Trace trace) {
+    beforeFirstStep("withTrace");
+    this.trace = trace;
+    return this;
+  }
+
+  private void beforeFirstStep(String what) {
+    if (!runs.isEmpty()) {
+      throw new IllegalStateException("Pipeline." + what + ": to be called before the first step");
+    }
+  }
+
   /** What the schedule looks like. */
   public Timeline timeline() {
     return timeline;
@@ -124,37 +181,81 @@ public final class Pipeline {
    * @param input [batch, ...]; read by the first stage, else it may be null
    * @param target [batch, ...]; read by the last stage, else it may be null
    * @return the mean of the microbatches' losses on the rank with the last stage, null elsewhere
-   * @throws IllegalArgumentException if the number of microbatches does not divide the batch
+   * @throws IllegalArgumentException if the number of microbatches does not divide the batch,
+   *     unless {@link #withUnevenMicrobatches} is on
    */
   public @Nullable Tensor step(@Nullable Tensor input, @Nullable Tensor target) {
     List<Tensor> inputs = isFirst() ? cut("input", input) : List.of();
     List<Tensor> targets = isLast() ? cut("target", target) : List.of();
+    double rows = targets.stream().mapToLong(t -> t.size(0)).sum();
+    if (runs.isEmpty()) {
+      runs = new ArrayList<>();
+      for (int v = 0; v < modules.size(); v++) {
+        runs.add(new StageRun(v * ranks + rank, modules.get(v), channels, trace));
+      }
+    }
     @Nullable Tensor total = null;
+    boolean done = false;
     try {
       for (int k = 0; k < actions.size(); k++) {
         for (int ahead = k; ahead < Math.min(k + AHEAD, actions.size()); ahead++) {
-          if (ranks > 1) {
-            messages.post(actions.get(ahead), stages());
-          }
+          run(actions.get(ahead)).post(actions.get(ahead));
         }
         Action a = actions.get(k);
         if (!a.isForward()) {
           backward(a);
           continue;
         }
-        Tensor output = forward(a, inputs, targets);
-        if (a.stage() == stages() - 1) {
-          Tensor part = output.detach();
+        boolean last = a.stage() == stages() - 1;
+        Tensor y =
+            run(a)
+                .forward(
+                    a,
+                    a.stage() == 0 ? inputs.get(a.microbatch()) : null,
+                    last ? out -> part(out, targets.get(a.microbatch()), rows) : out -> out);
+        if (last) {
+          Tensor part = y.detach();
           Tensor before = total;
           total = Autograd.noGrad(() -> before == null ? part.copy() : Pointwise.add(before, part));
         }
       }
-      messages.finish();
+      shared.finish();
+      done = true;
     } finally {
-      passes.clear();
-      handed.clear();
+      if (!done) {
+        runs.forEach(StageRun::clear);
+        channels.forEach(Channel::clear);
+      }
     }
     return total;
+  }
+
+  /** A microbatch's part of the mean loss. */
+  private Tensor part(Tensor output, Tensor target, double rows) {
+    Tensor mean = loss.of(output, target);
+    if (mean.numel() != 1) {
+      throw new IllegalArgumentException(
+          "Pipeline: the loss is " + mean.describe() + "; expected one element");
+    }
+    return shared.variable
+        ? Pointwise.mul(mean, target.size(0) / rows)
+        : Pointwise.div(mean, microbatches);
+  }
+
+  private StageRun run(Action a) {
+    return runs.get(a.stage() / ranks);
+  }
+
+  private void backward(Action a) {
+    GradientSync sync = syncs.get(a.stage() / ranks);
+    boolean averages = a.isLast() && a.microbatch() == microbatches - 1;
+    try (GradientSync.NoSync open = sync != null && !averages ? sync.noSync() : () -> {}) {
+      if (a.kind() == Action.Kind.WEIGHT) {
+        run(a).weights(a);
+      } else {
+        run(a).backward(a);
+      }
+    }
   }
 
   private List<Tensor> cut(String what, @Nullable Tensor batch) {
@@ -167,100 +268,26 @@ public final class Pipeline {
               + " of the pipeline, which reads it");
     }
     long rows = batch.size(0);
-    if (rows % microbatches != 0 || rows == 0) {
+    if (rows < microbatches || (rows % microbatches != 0 && !shared.variable)) {
       throw new IllegalArgumentException(
           "Pipeline.step: "
               + what
               + " has "
               + rows
-              + " rows; expected a multiple of the "
-              + microbatches
-              + " microbatches");
+              + " rows; expected "
+              + (shared.variable
+                  ? "at least as many as the " + microbatches + " microbatches"
+                  : "a multiple of the "
+                      + microbatches
+                      + " microbatches (or withUnevenMicrobatches)"));
     }
-    long each = rows / microbatches;
     List<Tensor> parts = new ArrayList<>();
+    long at = 0;
     for (int m = 0; m < microbatches; m++) {
-      parts.add(batch.slice(0, m * each, (m + 1) * each));
+      long next = at + rows / microbatches + (m < rows % microbatches ? 1 : 0);
+      parts.add(batch.slice(0, at, next));
+      at = next;
     }
     return parts;
-  }
-
-  private Module module(Action a) {
-    return modules.get(a.stage() / ranks);
-  }
-
-  private Tensor forward(Action a, List<Tensor> inputs, List<Tensor> targets) {
-    Tensor x;
-    if (a.stage() == 0) {
-      x = inputs.get(a.microbatch());
-    } else {
-      x = ranks == 1 ? Objects.requireNonNull(handed.remove(a)) : messages.activation(a);
-      if (x.dtype().isFloatingPoint()) {
-        x = x.requiresGrad(true);
-      }
-    }
-    Tensor y;
-    boolean own;
-    // What backward needs is saved; the rest goes, or all microbatches would be held.
-    try (TensorScope scope = TensorScope.open()) {
-      y = module(a).call(x);
-      if (a.stage() == stages() - 1) {
-        Tensor mean = loss.of(y, targets.get(a.microbatch()));
-        if (mean.numel() != 1) {
-          throw new IllegalArgumentException(
-              "Pipeline: the loss is " + mean.describe() + "; expected one element");
-        }
-        y = Pointwise.div(mean, microbatches);
-      }
-      own = y.isWholeStorageOf(scope);
-      y = scope.keep(y);
-    }
-    passes.put(a, new Pass(x, y, own));
-    if (a.stage() < stages() - 1) {
-      if (ranks == 1) {
-        handed.put(Action.forward(a.stage() + 1, a.microbatch()), y.detach());
-      } else {
-        messages.sendActivation(a.stage(), a.microbatch(), y);
-      }
-    }
-    return y;
-  }
-
-  private void backward(Action a) {
-    Pass pass = Objects.requireNonNull(passes.remove(Action.forward(a.stage(), a.microbatch())));
-    @Nullable Tensor gradient = null;
-    if (a.stage() < stages() - 1) {
-      gradient = ranks == 1 ? Objects.requireNonNull(handed.remove(a)) : messages.gradient(a);
-    }
-    GradientSync sync = syncs.get(a.stage() / ranks);
-    boolean last = a.microbatch() == microbatches - 1;
-    try (GradientSync.NoSync open = sync != null && !last ? sync.noSync() : () -> {}) {
-      if (pass.output.requiresGrad()) {
-        List<@Nullable Tensor> gradients = new ArrayList<>();
-        gradients.add(gradient);
-        Autograd.backward(List.of(pass.output), gradients, false);
-      }
-    }
-    if (gradient != null && ranks > 1) {
-      gradient.close();
-    }
-    if (a.stage() > 0) {
-      try (TensorScope scope = TensorScope.openWithoutWaiting()) {
-        Tensor g = pass.input.grad();
-        Tensor sent = g == null ? Creation.zerosLike(pass.input) : g;
-        if (ranks == 1) {
-          handed.put(Action.backward(a.stage() - 1, a.microbatch()), scope.keep(sent.copy()));
-        } else {
-          messages.sendGradient(a.stage(), a.microbatch(), sent);
-        }
-      }
-      pass.input.setGrad(null);
-      if (ranks > 1) {
-        pass.input.close();
-      }
-    }
-    if (pass.closeOutput) {
-      pass.output.close();
-    }
   }
 }

@@ -72,6 +72,35 @@ public enum Schedule {
       }
       return alternate(forwards, backwards, 2 * (ranks - rank - 1) + (stagesPerRank - 1) * ranks);
     }
+  },
+
+  /**
+   * {@link #ONE_F_ONE_B} whose backward is in two passes: the gradients that the stage before waits
+   * for at once, those of the weights later, where ranks would wait. The bubble is a third; a rank
+   * holds the activations of at most as many microbatches as there are ranks. The schedule ZB-H1 of
+   * Qi et al., "Zero Bubble Pipeline Parallelism", 2023.
+   */
+  ZB_H1 {
+    @Override
+    List<Action> actions(int rank, int ranks, int stagesPerRank, int microbatches) {
+      require(stagesPerRank == 1, "1 stage on each rank", stagesPerRank);
+      List<Action> list = new ArrayList<>();
+      for (Action a : ONE_F_ONE_B.actions(rank, ranks, 1, microbatches)) {
+        if (a.isForward()) {
+          list.add(a);
+          continue;
+        }
+        list.add(Action.input(rank, a.microbatch()));
+        // The later the stage, the longer others wait for its inputs' gradients.
+        if (a.microbatch() >= rank) {
+          list.add(Action.weight(rank, a.microbatch() - rank));
+        }
+      }
+      for (int m = Math.max(0, microbatches - rank); m < microbatches; m++) {
+        list.add(Action.weight(rank, m));
+      }
+      return list;
+    }
   };
 
   /** What a rank does, in order. */
@@ -97,7 +126,8 @@ public enum Schedule {
   }
 
   /**
-   * When every rank does what, if a forward takes one unit of time and a backward two.
+   * When every rank does what, if a forward takes one unit of time and a backward two, or one for
+   * each of its passes.
    *
    * @throws IllegalArgumentException if the schedule cannot run with these numbers
    */

@@ -1,5 +1,6 @@
 package dev.weft.parallel.pipeline;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -8,21 +9,20 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A schedule played through with a forward of one unit of time and a backward of two, and no time
- * for messages. Immutable.
+ * When the ranks of a pipeline do what: a schedule played through with a forward of one unit of
+ * time and a backward of two (one for each of its passes) and no time for messages, or what was
+ * measured. Immutable.
  */
 public final class Timeline {
-  private static final int FORWARD = 1;
-  private static final int BACKWARD = 2;
-
-  private record Span(Action action, int start, int end) {}
+  /** In units of time from the start. */
+  record Span(Action action, double start, double end) {}
 
   private final List<List<Span>> ranks;
-  private final int length;
+  private final double length;
 
-  private Timeline(List<List<Span>> ranks, int length) {
+  private Timeline(List<List<Span>> ranks) {
     this.ranks = ranks;
-    this.length = length;
+    this.length = ranks.stream().flatMap(List::stream).mapToDouble(Span::end).max().orElse(0);
   }
 
   /**
@@ -31,9 +31,9 @@ public final class Timeline {
    * @throws IllegalArgumentException if ranks would wait for each other for ever
    */
   static Timeline of(Schedule schedule, List<List<Action>> actions, int stages) {
-    Map<Action, Integer> done = new HashMap<>();
+    Map<Action, Double> done = new HashMap<>();
     int[] next = new int[actions.size()];
-    int[] free = new int[actions.size()];
+    double[] free = new double[actions.size()];
     List<List<Span>> spans = new ArrayList<>();
     actions.forEach(a -> spans.add(new ArrayList<>()));
     boolean moved = true;
@@ -42,12 +42,12 @@ public final class Timeline {
       for (int r = 0; r < next.length; r++) {
         while (next[r] < actions.get(r).size()) {
           Action a = actions.get(r).get(next[r]);
-          Integer ready = ready(a, stages, done);
+          Double ready = ready(a, stages, done);
           if (ready == null) {
             break;
           }
-          int start = Math.max(free[r], ready);
-          int end = start + (a.isForward() ? FORWARD : BACKWARD);
+          double start = Math.max(free[r], ready);
+          double end = start + a.kind().cost();
           spans.get(r).add(new Span(a, start, end));
           done.put(a, end);
           free[r] = end;
@@ -56,7 +56,6 @@ public final class Timeline {
         }
       }
     }
-    int length = 0;
     for (int r = 0; r < next.length; r++) {
       if (next[r] < actions.get(r).size()) {
         throw new IllegalArgumentException(
@@ -67,34 +66,67 @@ public final class Timeline {
                 + " would wait for ever before "
                 + actions.get(r).get(next[r]));
       }
-      length = Math.max(length, free[r]);
     }
-    return new Timeline(List.copyOf(spans), length);
+    return new Timeline(List.copyOf(spans));
   }
 
-  private static @Nullable Integer ready(Action a, int stages, Map<Action, Integer> done) {
+  private static @Nullable Double ready(Action a, int stages, Map<Action, Double> done) {
+    int s = a.stage();
+    int m = a.microbatch();
     if (a.isForward()) {
-      return a.stage() == 0
-          ? Integer.valueOf(0)
-          : done.get(Action.forward(a.stage() - 1, a.microbatch()));
+      return s == 0 ? Double.valueOf(0) : done.get(Action.forward(s - 1, m));
     }
-    Integer own = done.get(Action.forward(a.stage(), a.microbatch()));
-    Integer behind =
-        a.stage() == stages - 1
-            ? Integer.valueOf(0)
-            : done.get(Action.backward(a.stage() + 1, a.microbatch()));
-    return own == null || behind == null ? null : Integer.valueOf(Math.max(own, behind));
+    if (a.kind() == Action.Kind.WEIGHT) {
+      return done.get(Action.input(s, m));
+    }
+    Double own = done.get(Action.forward(s, m));
+    Double behind = s == stages - 1 ? Double.valueOf(0) : done.get(Action.backward(s + 1, m));
+    if (behind == null) {
+      behind = done.get(Action.input(s + 1, m));
+    }
+    return own == null || behind == null ? null : Double.valueOf(Math.max(own, behind));
+  }
+
+  /**
+   * What ranks have measured, from the start of the first action on.
+   *
+   * @param traces one for each rank, of one step, with clocks that agree (threads of one process)
+   * @param unit the length of a unit of time
+   */
+  public static Timeline measured(List<Trace> traces, Duration unit) {
+    long first = Long.MAX_VALUE;
+    for (Trace t : traces) {
+      for (Trace.Entry e : t.entries()) {
+        first = Math.min(first, e.startNanos());
+      }
+    }
+    double nanos = unit.toNanos();
+    List<List<Span>> ranks = new ArrayList<>();
+    for (Trace t : traces) {
+      List<Span> spans = new ArrayList<>();
+      for (Trace.Entry e : t.entries()) {
+        spans.add(
+            new Span(e.action(), (e.startNanos() - first) / nanos, (e.endNanos() - first) / nanos));
+      }
+      ranks.add(List.copyOf(spans));
+    }
+    return new Timeline(List.copyOf(ranks));
   }
 
   /** The part of the time, over all ranks, in which a rank has nothing to do. */
   public double bubble() {
-    long busy = 0;
+    double busy = 0;
     for (List<Span> spans : ranks) {
       for (Span s : spans) {
         busy += s.end - s.start;
       }
     }
-    return 1 - (double) busy / ((double) length * ranks.size());
+    return 1 - busy / (length * ranks.size());
+  }
+
+  /** How long it takes, in units of time. */
+  public double length() {
+    return length;
   }
 
   /** The most microbatches, over all its stages, whose activations a rank holds at a time. */
@@ -102,26 +134,38 @@ public final class Timeline {
     int held = 0;
     int most = 0;
     for (Span s : ranks.get(rank)) {
-      held += s.action.isForward() ? 1 : -1;
+      if (s.action.isForward()) {
+        held++;
+      } else if (s.action.isLast()) {
+        held--;
+      }
       most = Math.max(most, held);
     }
     return most;
   }
 
-  /** A line for each rank: microbatches in forward (F) and backward (B), one column a unit. */
+  /**
+   * A line for each rank, one column a unit: microbatches in forward (F), in backward (B), and in
+   * its two passes for inputs (I) and weights (W).
+   */
   @Override
   public String toString() {
+    int columns = (int) Math.round(length);
     StringBuilder text = new StringBuilder();
     for (int r = 0; r < ranks.size(); r++) {
       StringBuilder line = new StringBuilder(String.format(Locale.ROOT, "rank %-3d", r));
       int at = 0;
       for (Span s : ranks.get(r)) {
-        line.append(" .  ".repeat(s.start - at));
-        String cell = (s.action.isForward() ? "F" : "B") + s.action.microbatch();
-        line.append(String.format(Locale.ROOT, "%-" + 4 * (s.end - s.start) + "s", " " + cell));
-        at = s.end;
+        int start = Math.max(at, (int) Math.round(s.start));
+        int width = (int) Math.round(s.end) - start;
+        if (width <= 0) {
+          continue; // shorter than can be drawn
+        }
+        line.append(" .  ".repeat(start - at));
+        line.append(String.format(Locale.ROOT, "%-" + 4 * width + "s", " " + s.action.label()));
+        at = start + width;
       }
-      line.append(" .  ".repeat(length - at));
+      line.append(" .  ".repeat(Math.max(0, columns - at)));
       text.append(line.toString().stripTrailing()).append('\n');
     }
     return text.toString();

@@ -104,7 +104,12 @@ class PipelineTest {
     "INTERLEAVED,2,2,4",
     "INTERLEAVED,3,2,3",
     "INTERLEAVED,2,3,2",
-    "INTERLEAVED,1,2,3"
+    "INTERLEAVED,1,2,3",
+    "ZB_H1,1,1,3",
+    "ZB_H1,2,1,4",
+    "ZB_H1,4,1,1",
+    "ZB_H1,4,1,3",
+    "ZB_H1,4,1,12"
   })
   void everyScheduleGivesTheGradientsOfTheWholeBatch(
       Schedule schedule, int ranks, int perRank, int microbatches) {
@@ -138,7 +143,14 @@ class PipelineTest {
 
   /** Gradients are averaged over replicas once a step, whole or sharded. */
   @ParameterizedTest
-  @CsvSource({"GPIPE,false", "ONE_F_ONE_B,false", "GPIPE,true", "ONE_F_ONE_B,true"})
+  @CsvSource({
+    "GPIPE,false",
+    "ONE_F_ONE_B,false",
+    "ZB_H1,false",
+    "GPIPE,true",
+    "ONE_F_ONE_B,true",
+    "ZB_H1,true"
+  })
   void dataParallelStagesAreAveragedOnce(Schedule schedule, boolean sharded) {
     Whole want = Whole.of(2);
     world(4)
@@ -156,6 +168,45 @@ class PipelineTest {
               Tensor unused =
                   pipeline.step(rows(at, at + ROWS / 2, WIDTH), target(at, at + ROWS / 2));
               want.check(mine);
+            });
+  }
+
+  /** 11 rows in 4 microbatches of 3, 3, 3 and 2, and other numbers in the next step. */
+  @ParameterizedTest
+  @CsvSource({"GPIPE,3,1", "ONE_F_ONE_B,3,1", "INTERLEAVED,2,2", "ZB_H1,3,1", "GPIPE,1,2"})
+  void unevenMicrobatchesCountByTheirRows(Schedule schedule, int ranks, int perRank) {
+    world(ranks)
+        .run(
+            rank -> {
+              List<Module> mine = stages(rank, ranks, perRank);
+              Pipeline pipeline =
+                  Pipeline.of(
+                          initDeviceMesh("cpu", dim("pp", ranks)),
+                          mine,
+                          schedule,
+                          4,
+                          PipelineTest::mse)
+                      .withUnevenMicrobatches();
+              for (int rows : new int[] {11, 5, 8}) {
+                Sequential whole = blocks(ranks * perRank, WIDTH, 7);
+                Tensor want = mse(whole.call(rows(0, rows, WIDTH)), target(0, rows));
+                want.backward();
+                Map<String, float[]> gradients = gradientsOf(List.of(whole));
+                mine.forEach(Module::zeroGrad);
+                Tensor loss = pipeline.step(rows(0, rows, WIDTH), target(0, rows));
+                gradientsOf(mine)
+                    .forEach(
+                        (name, g) ->
+                            assertThat(g).containsExactly(gradients.get(name), offset(1e-6f)));
+                if (loss != null) {
+                  assertThat(loss.item()).isCloseTo(want.item(), offset(1e-6));
+                }
+              }
+              if (pipeline.isFirst() || pipeline.isLast()) {
+                assertThatThrownBy(() -> pipeline.step(rows(0, 3, WIDTH), target(0, 3)))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("at least as many as the 4");
+              }
             });
   }
 
@@ -204,19 +255,17 @@ class PipelineTest {
   }
 
   /** P61: the activations of a microbatch are gone once its backward is done. */
-  @Test
-  void aStepLeavesNothingBehind() {
+  @ParameterizedTest
+  @CsvSource({"GPIPE,2,false", "GPIPE,2,true", "ZB_H1,1,false"})
+  void aStepLeavesNothingBehind(Schedule schedule, int perRank, boolean uneven) {
     world(1)
         .run(
             rank -> {
-              List<Module> mine = stages(0, 1, 2);
+              List<Module> mine = stages(0, 1, perRank);
               Pipeline p =
                   Pipeline.of(
-                      initDeviceMesh("cpu", dim("pp", 1)),
-                      mine,
-                      Schedule.GPIPE,
-                      4,
-                      PipelineTest::mse);
+                      initDeviceMesh("cpu", dim("pp", 1)), mine, schedule, 4, PipelineTest::mse);
+              p = uneven ? p.withUnevenMicrobatches() : p;
               long before = 0;
               for (int step = 0; step < 6; step++) {
                 try (TensorScope scope = TensorScope.open()) {

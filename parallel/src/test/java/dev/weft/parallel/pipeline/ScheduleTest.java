@@ -45,6 +45,25 @@ class ScheduleTest {
     }
   }
 
+  /** With two passes of one unit each, (p - 1) / (3 m + p - 1): a third of the idle time. */
+  @Test
+  void theZeroBubbleScheduleIdlesAThirdAndHoldsNoMore() {
+    for (int p = 1; p <= 6; p++) {
+      for (int m = p; m <= 4 * p; m++) {
+        Timeline zb = Schedule.ZB_H1.timeline(p, 1, m);
+        assertThat(zb.bubble())
+            .as("%d ranks, %d microbatches", p, m)
+            .isCloseTo((p - 1.0) / (3 * m + p - 1), offset(1e-12));
+        for (int r = 0; r < p; r++) {
+          assertThat(zb.activations(r))
+              .isLessThanOrEqualTo(Schedule.ONE_F_ONE_B.timeline(p, 1, m).activations(0));
+        }
+      }
+    }
+    assertThat(Schedule.ZB_H1.actions(1, 3, 1, 4))
+        .hasToString("[1F0, 1F1, 1I0, 1F2, 1I1, 1W0, 1F3, 1I2, 1W1, 1I3, 1W2, 1W3]");
+  }
+
   @Test
   void oneForwardOneBackwardHoldsAsManyActivationsAsThereAreStagesLeft() {
     assertThat(Schedule.GPIPE.timeline(4, 1, 8).activations(0)).isEqualTo(8);

@@ -17,6 +17,8 @@ public final class Autograd {
   private static final ThreadLocal<boolean[]> ENABLED =
       ThreadLocal.withInitial(() -> new boolean[] {true});
 
+  private static final ThreadLocal<@Nullable SavedTensorHooks> SAVED = new ThreadLocal<>();
+
   private Autograd() {}
 
   /** Whether calls on this thread are recorded. */
@@ -90,6 +92,31 @@ public final class Autograd {
     return new Engine(retainGraph, inputs).run(outputs, gradOutputs);
   }
 
+  /**
+   * The first of two passes of backward: the gradients of some inputs, and nothing else. The work
+   * for all other leaves (weights) is left for {@link SplitBackward#finish}, which may run much
+   * later, as in zero-bubble pipeline schedules. Both passes together do what {@link
+   * #backward(List, List, boolean)} does, but that the inputs' gradients are returned and not
+   * accumulated. Hooks on results run in the first pass, those of weights in the second.
+   *
+   * @param inputs leaves or results; may be empty
+   */
+  public static SplitBackward backwardInputs(
+      List<Tensor> roots, List<? extends @Nullable Tensor> gradients, List<Tensor> inputs) {
+    if (gradients.size() != roots.size()) {
+      throw new IllegalArgumentException(
+          "gradients has " + gradients.size() + " entries; expected " + roots.size());
+    }
+    SplitBackward rest = new SplitBackward();
+    try {
+      rest.inputGradients(new Engine(false, inputs).runFirst(roots, gradients, rest));
+    } catch (RuntimeException | Error e) {
+      rest.close();
+      throw e;
+    }
+    return rest;
+  }
+
   private static List<@Nullable Tensor> gradients(@Nullable Tensor one) {
     java.util.ArrayList<@Nullable Tensor> list = new java.util.ArrayList<>();
     list.add(one);
@@ -133,15 +160,49 @@ public final class Autograd {
     Engine.whenDone(callback);
   }
 
+  /**
+   * Runs something when the second pass of the backward that is running on this thread starts;
+   * never if that backward is in one pass. To be called from a hook.
+   */
+  public static void beforeWeights(Runnable callback) {
+    Engine.whenResumed(callback);
+  }
+
   /** Whether this thread is inside a backward. */
   public static boolean isInBackward() {
     return Engine.isRunning();
+  }
+
+  /** Whether this thread is inside the first pass of a backward in two. */
+  public static boolean isInInputPass() {
+    return Engine.isInputPass();
   }
 
   private static void requireGrad(Tensor t, String what) {
     if (!t.requiresGrad()) {
       throw new IllegalArgumentException(what + ": the tensor does not require a gradient");
     }
+  }
+
+  /** Ends {@link #withSavedTensorHooks}. */
+  public interface Hooked extends AutoCloseable {
+    @Override
+    void close();
+  }
+
+  /**
+   * Has hooks keep what calls on this thread save from now on, in the place of those that are open;
+   * null for none.
+   */
+  public static Hooked withSavedTensorHooks(@Nullable SavedTensorHooks hooks) {
+    SavedTensorHooks before = SAVED.get();
+    SAVED.set(hooks);
+    return () -> SAVED.set(before);
+  }
+
+  /** The hooks that are open on this thread. */
+  public static @Nullable SavedTensorHooks savedTensorHooks() {
+    return SAVED.get();
   }
 
   /** Attaches an object to the node of a tensor just computed, for its backward formula. */

@@ -36,6 +36,8 @@ final class Engine {
   private final @Nullable Tensor[] found;
   private @Nullable Set<Node> useful;
   private final List<Runnable> callbacks = new ArrayList<>();
+  // Of a backward in two passes: what the first leaves for the second, else null.
+  private @Nullable SplitBackward split;
   // Leaves with hooks that wait for the last contribution; null where no leaf has any.
   private @Nullable HookedLeaves hookedLeaves;
 
@@ -45,21 +47,56 @@ final class Engine {
     this.found = new Tensor[wanted == null ? 0 : wanted.size()];
   }
 
+  /** The first pass of two, to the wanted tensors; what it leaves goes into {@code rest}. */
+  List<@Nullable Tensor> runFirst(
+      List<Tensor> roots, List<? extends @Nullable Tensor> gradients, SplitBackward rest) {
+    split = rest;
+    return run(roots, gradients);
+  }
+
+  /** The second pass, to all leaves that the first has left. */
+  void runSecond(SplitBackward first) {
+    split = first;
+    List<@Nullable Tensor> unused =
+        run(
+            first.edges(),
+            () -> {
+              first.resume();
+              first.each(
+                  (node, gradOutputs) -> {
+                    buffers.put(node, gradOutputs);
+                    ready.add(node);
+                  });
+              try (TensorScope scope = TensorScope.openWithoutWaiting()) {
+                first.eachLeaf((leaf, g) -> deliver(scope, Node.Edge.of(leaf), g, 2));
+              }
+            });
+  }
+
   List<@Nullable Tensor> run(List<Tensor> roots, List<? extends @Nullable Tensor> gradients) {
+    if (wanted != null) {
+      useful = usefulNodes(roots);
+    }
+    return run(
+        roots.stream().map(Node.Edge::of).toList(),
+        () -> {
+          try (TensorScope scope = TensorScope.openWithoutWaiting()) {
+            for (int i = 0; i < roots.size(); i++) {
+              seed(scope, roots.get(i), gradients.get(i));
+            }
+          }
+        });
+  }
+
+  private List<@Nullable Tensor> run(List<Node.Edge> roots, Runnable start) {
     boolean before = Autograd.setEnabled(false);
     Engine outer = CURRENT.get();
     CURRENT.set(this);
     try {
-      if (wanted != null) {
-        useful = usefulNodes(roots);
-      } else if (AutogradMeta.anyPostAccumulateHook()) {
+      if (wanted == null && AutogradMeta.anyPostAccumulateHook()) {
         hookedLeaves = HookedLeaves.of(roots);
       }
-      try (TensorScope scope = TensorScope.openWithoutWaiting()) {
-        for (int i = 0; i < roots.size(); i++) {
-          seed(scope, roots.get(i), gradients.get(i));
-        }
-      }
+      start.run();
       while (!ready.isEmpty()) {
         Node node = ready.remove();
         step(node);
@@ -92,6 +129,11 @@ final class Engine {
     return CURRENT.get() != null;
   }
 
+  static boolean isInputPass() {
+    Engine engine = CURRENT.get();
+    return engine != null && engine.split != null && engine.wanted != null;
+  }
+
   /** Runs something when this thread's backward has reached all leaves. */
   static void whenDone(Runnable callback) {
     Engine engine = CURRENT.get();
@@ -99,6 +141,17 @@ final class Engine {
       throw new IllegalStateException("afterBackward: no backward is running on this thread");
     }
     engine.callbacks.add(callback);
+  }
+
+  /** Runs something when the second pass of this thread's backward starts, if there is one. */
+  static void whenResumed(Runnable callback) {
+    Engine engine = CURRENT.get();
+    if (engine == null) {
+      throw new IllegalStateException("beforeWeights: no backward is running on this thread");
+    }
+    if (engine.split != null && engine.wanted != null) {
+      engine.split.whenResumed(callback);
+    }
   }
 
   private void seed(TensorScope scope, Tensor root, @Nullable Tensor gradient) {
@@ -126,14 +179,18 @@ final class Engine {
       return;
     }
     Node.Edge[] edges = node.edges();
-    boolean[] needed = new boolean[edges.length];
-    boolean any = false;
-    for (int i = 0; i < edges.length; i++) {
+    boolean[] left = split == null ? null : split.left(node);
+    boolean resumed = left != null;
+    boolean[] needed = left != null ? left : new boolean[edges.length];
+    boolean any = resumed;
+    for (int i = 0; i < edges.length && !resumed; i++) {
       needed[i] = isUseful(edges[i]);
       any |= needed[i];
     }
+    boolean rest = false;
     try (TensorScope scope = TensorScope.openWithoutWaiting()) {
-      for (int i = 0; i < gradOutputs.length; i++) {
+      // In a second pass the hooks have run before.
+      for (int i = 0; i < gradOutputs.length && !resumed; i++) {
         Tensor g = gradOutputs[i];
         if (g != null) {
           Tensor hooked = node.runOutputHooks(i, g);
@@ -144,6 +201,9 @@ final class Engine {
           }
           takeWanted(node, i, gradOutputs[i]);
         }
+      }
+      if (split != null && wanted != null) {
+        rest = split.leave(node, needed, gradOutputs);
       }
       if (any) {
         node.needed = needed;
@@ -165,7 +225,7 @@ final class Engine {
         }
       }
     }
-    if (!retainGraph) {
+    if (!retainGraph && !rest) {
       node.release();
     }
   }
@@ -228,6 +288,10 @@ final class Engine {
       }
     } else if (edge.leaf() != null) {
       Tensor leaf = edge.leaf();
+      if (split != null && wanted != null && !wanted.contains(leaf)) {
+        split.leave(leaf, gradient); // a root
+        return;
+      }
       Tensor hooked = leaf.autograd().runHooks(gradient);
       if (wanted != null) {
         accumulateWanted(leaf, hooked);
@@ -361,13 +425,13 @@ final class Engine {
     return result;
   }
 
-  private static void retain(Tensor t) {
+  static void retain(Tensor t) {
     for (Storage s : t.storages()) {
       s.retain();
     }
   }
 
-  private static void release(Tensor t) {
+  static void release(Tensor t) {
     for (Storage s : t.storages()) {
       s.release();
     }

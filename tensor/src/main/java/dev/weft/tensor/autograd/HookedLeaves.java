@@ -24,12 +24,12 @@ final class HookedLeaves {
 
   private HookedLeaves() {}
 
-  static @Nullable HookedLeaves of(List<Tensor> roots) {
+  static @Nullable HookedLeaves of(List<Node.Edge> roots) {
     HookedLeaves leaves = new HookedLeaves();
     Set<Node> seen = new HashSet<>();
     ArrayDeque<Node> stack = new ArrayDeque<>();
-    for (Tensor root : roots) {
-      leaves.visit(Node.Edge.of(root), seen, stack);
+    for (Node.Edge root : roots) {
+      leaves.visit(root, seen, stack);
     }
     while (!stack.isEmpty()) {
       for (Node.Edge e : stack.pop().edges()) {
@@ -37,8 +37,8 @@ final class HookedLeaves {
       }
     }
     // A root that is a leaf has its whole share when backward starts; it waits for the others.
-    for (Tensor root : roots) {
-      leaves.done(Node.Edge.of(root));
+    for (Node.Edge root : roots) {
+      leaves.done(root);
     }
     return leaves.byLeaf.isEmpty() ? null : leaves;
   }

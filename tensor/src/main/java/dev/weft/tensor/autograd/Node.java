@@ -8,6 +8,7 @@ import dev.weft.tensor.op.Op;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
@@ -53,18 +54,58 @@ public final class Node implements Backward.Context {
     }
   }
 
-  private record Saved(Tensor tensor, int version) {
+  private interface Saved {
     static Saved of(Tensor t) {
+      SavedTensorHooks hooks = Autograd.savedTensorHooks();
+      if (hooks != null) {
+        return new Packed(hooks, hooks.pack(t));
+      }
       for (Storage s : t.storages()) {
         s.retain();
       }
-      return new Saved(t, t.version());
+      return new Kept(t, t.version());
     }
 
-    void release() {
+    /** The tensor; {@code what} says for which message. */
+    Tensor tensor(Supplier<String> what);
+
+    void release();
+  }
+
+  private record Kept(Tensor tensor, int version) implements Saved {
+    @Override
+    public Tensor tensor(Supplier<String> what) {
+      if (tensor.version() != version) {
+        throw new IllegalStateException(
+            "a tensor that "
+                + what.get()
+                + ", "
+                + tensor.describe()
+                + ") was changed in place: it is at version "
+                + tensor.version()
+                + ", expected "
+                + version);
+      }
+      return tensor;
+    }
+
+    @Override
+    public void release() {
       for (Storage s : tensor.storages()) {
         s.release();
       }
+    }
+  }
+
+  private record Packed(SavedTensorHooks hooks, Object object) implements Saved {
+    @Override
+    public Tensor tensor(Supplier<String> what) {
+      return hooks.unpack(object);
+    }
+
+    @Override
+    public void release() {
+      hooks.release(object);
     }
   }
 
@@ -184,23 +225,7 @@ public final class Node implements Backward.Context {
     if (list == null || list[i] == null) {
       throw new IllegalStateException("operator '" + op + "' does not save its " + what + " " + i);
     }
-    Saved s = list[i];
-    if (s.tensor.version() != s.version) {
-      throw new IllegalStateException(
-          "a tensor that '"
-              + op
-              + "' needs for its gradient ("
-              + what
-              + " "
-              + i
-              + ", "
-              + s.tensor.describe()
-              + ") was changed in place: it is at version "
-              + s.tensor.version()
-              + ", expected "
-              + s.version);
-    }
-    return s.tensor;
+    return list[i].tensor(() -> "'" + op + "' needs for its gradient (" + what + " " + i);
   }
 
   @Override

@@ -1,0 +1,96 @@
+package dev.weft.c10d;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.weft.tensor.Tensor;
+import dev.weft.tensor.memory.HostMemory;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class SlowLinksTest {
+  private static LocalWorld world(boolean tcp, LinkShape shape) {
+    LocalWorld world = LocalWorld.of(4).slowLinks(shape).timeout(Duration.ofSeconds(60));
+    return tcp ? world.overTcp() : world;
+  }
+
+  private static double millis(Runnable body) {
+    long start = System.nanoTime();
+    body.run();
+    return (System.nanoTime() - start) / 1e6;
+  }
+
+  /** A message takes the delay and its bytes over the bandwidth; within an island neither. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void messagesBetweenIslandsAreSlow(boolean tcp) {
+    LinkShape shape = new LinkShape(2, Duration.ofMillis(30), 10e6);
+    List<Double> times =
+        world(tcp, shape)
+            .call(
+                rank -> {
+                  Tensor t = Tensor.of(new float[250_000], 250_000); // 1 MB: 100 ms
+                  Distributed.barrier().await();
+                  double ms = 0;
+                  if (rank == 0) {
+                    Distributed.world().send(t, 2, 1).await();
+                  } else if (rank == 2) {
+                    ms = millis(() -> Distributed.world().recv(t, 0, 1).await());
+                  }
+                  Distributed.barrier().await();
+                  return ms;
+                });
+    assertThat(times.get(2)).isGreaterThan(0.9 * 130);
+  }
+
+  /** The numbers are those of a fast network, whatever the algorithm sends; nothing is left. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void collectivesAreRightAndLeaveNothing(boolean tcp) {
+    long before = HostMemory.liveBytes();
+    world(tcp, new LinkShape(2, Duration.ofMillis(2), 100e6))
+        .run(
+            rank -> {
+              for (int n : new int[] {1, 1000, 200_000}) {
+                float[] mine = new float[n];
+                java.util.Arrays.fill(mine, rank + 1);
+                Tensor t = Tensor.of(mine, n);
+                Distributed.allReduce(t, ReduceOp.SUM).await();
+                assertThat(t.toFloatArray()).containsOnly(10);
+                Tensor all = Tensor.of(new float[4 * n], 4L * n);
+                Work unused =
+                    Distributed.world()
+                        .allGatherIntoTensor(
+                            all, Tensor.of(mine.clone(), n), CollectiveOptions.SYNC);
+                assertThat(all.toFloatArray()[3 * n]).isEqualTo(4);
+                assertThat(all.toFloatArray()[0]).isEqualTo(1);
+                all.close();
+                t.close();
+              }
+            });
+    assertThat(HostMemory.liveBytes() - before).isLessThan(4_000_000);
+  }
+
+  @Test
+  void theEnvironmentSaysSo() {
+    assertThat(LinkShape.fromEnvironment(Map.of())).isNull();
+    assertThat(
+            LinkShape.fromEnvironment(
+                Map.of(
+                    "WEFT_LINK_DELAY_MS", "1.5", "WEFT_LINK_MB_S", "20", "WEFT_LINK_ISLAND", "4")))
+        .isEqualTo(new LinkShape(4, Duration.ofNanos(1_500_000), 20e6));
+    LinkShape delayOnly = LinkShape.fromEnvironment(Map.of("WEFT_LINK_DELAY_MS", "1"));
+    assertThat(delayOnly.occupiedNanos(1 << 30)).isZero();
+    assertThat(delayOnly.isSlow(0, 1)).isTrue();
+    assertThatThrownBy(() -> LinkShape.fromEnvironment(Map.of("WEFT_LINK_MB_S", "fast")))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("WEFT_LINK_MB_S is 'fast'");
+    assertThatThrownBy(() -> new LinkShape(1, Duration.ofMillis(-1), 1))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("delay");
+  }
+}
