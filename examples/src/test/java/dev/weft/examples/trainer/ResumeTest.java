@@ -109,7 +109,7 @@ class ResumeTest {
     assertThat(csv(folder).get(4).loss()).isLessThan(9);
   }
 
-  /** A checkpoint that was damaged is passed over for the one before. */
+  /** P55: a checkpoint that was damaged is passed over for the one before. */
   @Test
   void aDamagedCheckpointIsPassedOver() throws IOException {
     List<LossRow> unused = train(folder, "dp=2", "--stop-after", "4", "--checkpoint-every", "2");
