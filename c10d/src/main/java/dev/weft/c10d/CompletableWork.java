@@ -2,6 +2,7 @@ package dev.weft.c10d;
 
 import dev.weft.tensor.Storage;
 import dev.weft.tensor.Tensor;
+import dev.weft.tensor.TensorScope;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -115,6 +116,7 @@ public class CompletableWork implements Work {
   private static RuntimeException raise(ExecutionException e) {
     Throwable cause = e.getCause();
     if (cause instanceof RuntimeException r) {
+      TensorScope.tell(r);
       return r;
     }
     if (cause instanceof Error error) {

@@ -165,4 +165,32 @@ class WorkTest {
                   "c10d.barrier0nullnull0");
         });
   }
+
+  /** A scope whose tensors the same failed work fills does not hide what await has thrown. */
+  @Test
+  void theFailureOfAPeerComesOutOfAScopeAsItIs() {
+    RuntimeException own = new IllegalStateException("rank 1 gives up");
+    assertThatThrownBy(
+            () ->
+                LocalWorld.run(
+                    2,
+                    rank -> {
+                      if (rank == 1) {
+                        throw own;
+                      }
+                      assertThatThrownBy(WorkTest::waitsInAScope)
+                          .isInstanceOf(PeerFailedException.class)
+                          .hasNoSuppressedExceptions();
+                    }))
+        .isSameAs(own);
+  }
+
+  private static void waitsInAScope() {
+    try (TensorScope scope = TensorScope.open()) {
+      StridedTensor t = Tensors.empty(DType.FLOAT32, 4);
+      Work work = Distributed.allReduce(t, ReduceOp.SUM, null, CollectiveOptions.ASYNC);
+      t.storage().setPending(work);
+      work.await();
+    }
+  }
 }

@@ -34,6 +34,8 @@ public final class Weft {
     commands.addSubcommand(new FlightRecorderCommand());
     commands.addSubcommand(new ConformanceCommand());
     commands.addSubcommand(new DemoCommand());
+    commands.addSubcommand(
+        new CommandLine(new TrainCommand()).setCaseInsensitiveEnumValuesAllowed(true));
     commands.addSubcommand(new DoctorCommand());
     commands.addSubcommand(new BenchCommand());
     commands.setExecutionExceptionHandler(

@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 /** The commands as a user types them. */
 @Timeout(60)
@@ -247,5 +248,39 @@ class WeftCommandTest {
     } finally {
       server.destroyForcibly();
     }
+  }
+
+  /** Before any rank is started. */
+  @Test
+  void aMeshThatCannotTrainIsRefused() {
+    assertThat(execute("train", "--mesh", "tp=3")).isEqualTo(2);
+    assertThat(err.toString())
+        .contains("weft train: --mesh tp=3 with --heads 4; expected a multiple of tp=3");
+    assertThat(execute("train", "--in-process", "--max-restarts", "2")).isEqualTo(2);
+    assertThat(err.toString()).contains("--in-process with --max-restarts 2; expected one of");
+  }
+
+  @Test
+  void ranksOfATrainingAreProcesses(@TempDir Path folder) throws Exception {
+    Process process =
+        weft(
+            "train",
+            "--mesh",
+            "dp=2",
+            "--out",
+            folder.toString(),
+            "--steps",
+            "2",
+            "--warmup",
+            "0",
+            "--tokenizer",
+            "CHAR",
+            "--jvm-arg=-Xmx256m");
+    List<String> said = output(process);
+    assertThat(process.waitFor()).as(String.join("\n", said)).isZero();
+    assertThat(said).anyMatch(line -> line.endsWith("parameters on 2 ranks, dp=2"));
+    assertThat(said).anyMatch(line -> line.startsWith("step 2/2  loss "));
+    assertThat(folder.resolve("losses.csv")).exists();
+    assertThat(folder.resolve("report.html")).content().contains("<dt>tokenizer</dt><dd>char</dd>");
   }
 }

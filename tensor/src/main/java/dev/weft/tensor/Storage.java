@@ -80,7 +80,12 @@ public abstract class Storage {
   }
 
   private void settle(Pending p) {
-    p.await();
+    try {
+      p.await();
+    } catch (RuntimeException e) {
+      TensorScope.tell(e);
+      throw e;
+    }
     if (pending == p) {
       pending = null;
     }

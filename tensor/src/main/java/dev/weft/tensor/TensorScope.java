@@ -2,7 +2,10 @@ package dev.weft.tensor;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Set;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -12,7 +15,9 @@ import org.jspecify.annotations.Nullable;
  * by try-with-resources.
  *
  * <p>Closing waits for pending work on its storages, at most {@link #closeTimeout}; a storage that
- * something else has retained (a parameter's holder, a saved tensor, running work) outlives it.
+ * something else has retained (a parameter's holder, a saved tensor, running work) outlives it. A
+ * failure of that work is thrown, unless the thread was given it before: it is under way then, or
+ * was dealt with.
  */
 public final class TensorScope implements AutoCloseable {
   private static final ThreadLocal<@Nullable TensorScope> CURRENT = new ThreadLocal<>();
@@ -24,6 +29,8 @@ public final class TensorScope implements AutoCloseable {
   private final List<Storage> storages = new ArrayList<>();
   private Duration closeTimeout = Duration.ofMinutes(30);
   private boolean closed;
+  // Failures of work that this thread was given while the scope was open.
+  private @Nullable Set<Throwable> told;
 
   private TensorScope(@Nullable TensorScope parent, boolean owning, boolean waiting) {
     this.parent = parent;
@@ -66,6 +73,20 @@ public final class TensorScope implements AutoCloseable {
   public static @Nullable TensorScope current() {
     TensorScope scope = CURRENT.get();
     return scope != null && scope.owning ? scope : null;
+  }
+
+  /**
+   * Says that the calling thread is about to be given a failure of pending work. Its open scopes
+   * then do not throw the same again when they are closed, which would hide it: an exception cannot
+   * be suppressed by itself. For what waits for work.
+   */
+  public static void tell(RuntimeException failure) {
+    for (TensorScope s = CURRENT.get(); s != null; s = s.parent) {
+      if (s.told == null) {
+        s.told = Collections.newSetFromMap(new IdentityHashMap<>());
+      }
+      s.told.add(failure);
+    }
   }
 
   /** Bounds the wait for pending work in {@link #close}. */
@@ -181,7 +202,7 @@ public final class TensorScope implements AutoCloseable {
           }
         } catch (RuntimeException e) {
           if (failure == null) {
-            failure = e;
+            failure = told != null && told.contains(e) ? null : e;
           } else if (failure != e) {
             failure.addSuppressed(e);
           }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.weft.tensor.memory.HostMemory;
 import dev.weft.tensor.memory.LiveBytes;
 import dev.weft.tensor.op.Pointwise;
+import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
 class TensorScopeTest {
@@ -53,6 +54,69 @@ class TensorScopeTest {
       assertThat(x.grad()).isNotNull();
       assertThat(x.grad().toFloatArray()).containsExactly(3, 30, 300);
     }
+    assertThat(HostMemory.liveBytes()).isEqualTo(before);
+  }
+
+  /** Work that fails with the same exception each time, as that of a group whose peer is gone. */
+  private static final class Failing implements Pending {
+    private final RuntimeException failure = new IllegalStateException("the peer is gone");
+
+    @Override
+    public void await() {
+      throw failure;
+    }
+
+    @Override
+    public void await(Duration timeout) {
+      throw failure;
+    }
+
+    @Override
+    public boolean isCompleted() {
+      return true;
+    }
+
+    @Override
+    public Throwable exception() {
+      return failure;
+    }
+  }
+
+  private static StridedTensor filledBy(Pending work) {
+    StridedTensor t = (StridedTensor) Tensor.of(new float[] {1});
+    t.storage().setPending(work);
+    return t;
+  }
+
+  /** Not as {@code IllegalArgumentException: Self-suppression not permitted}. */
+  @Test
+  void aFailureThatTheBodyWasGivenComesOutAsItIs() {
+    Failing work = new Failing();
+    assertThatThrownBy(
+            () -> {
+              try (TensorScope outer = TensorScope.open()) {
+                StridedTensor other = filledBy(work);
+                try (TensorScope inner = TensorScope.open()) {
+                  assertThat(filledBy(work).toFloatArray()).isNotNull();
+                }
+                assertThat(other).isNotNull();
+              }
+            })
+        .isSameAs(work.failure)
+        .hasNoSuppressedExceptions();
+  }
+
+  @Test
+  void aFailureThatNobodyWasGivenIsThrownByClose() {
+    Failing work = new Failing();
+    long before = LiveBytes.settled();
+    assertThatThrownBy(
+            () -> {
+              try (TensorScope scope = TensorScope.open()) {
+                assertThat(filledBy(work)).isNotNull();
+              }
+            })
+        .isSameAs(work.failure);
     assertThat(HostMemory.liveBytes()).isEqualTo(before);
   }
 }

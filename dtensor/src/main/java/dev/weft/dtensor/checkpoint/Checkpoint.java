@@ -43,7 +43,8 @@ public final class Checkpoint {
    * Writes a checkpoint of a step under {@code root}, and returns when it is committed. An earlier
    * checkpoint of the same step is replaced.
    *
-   * @param tensors of any kind, the same names on all ranks; none with an outstanding reduction
+   * @param tensors of any kind; ranks may have different ones, such as the stages of a pipeline,
+   *     and what several have under one name is the same tensor; none with an outstanding reduction
    * @param scalars numbers to save along, the same on all ranks
    */
   @CanIgnoreReturnValue

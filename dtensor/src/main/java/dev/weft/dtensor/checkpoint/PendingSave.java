@@ -2,10 +2,9 @@ package dev.weft.dtensor.checkpoint;
 
 import dev.weft.c10d.Distributed;
 import dev.weft.c10d.ProcessGroup;
-import dev.weft.dtensor.DTensor;
 import dev.weft.dtensor.LocalBlock;
-import dev.weft.mesh.DeviceMesh;
 import dev.weft.tensor.Regions;
+import dev.weft.tensor.Shapes;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
@@ -55,10 +54,12 @@ public final class PendingSave {
     if (step < 0) {
       throw new IllegalArgumentException("step is " + step + "; expected 0 or more");
     }
+    ProcessGroup world = Distributed.world();
     Map<String, Described> described = new TreeMap<>();
     Map<String, StridedTensor> mine = new LinkedHashMap<>();
-    new TreeMap<>(tensors).forEach((name, t) -> described.put(name, describe(name, t, mine)));
-    ProcessGroup world = Distributed.world();
+    Writers writers = Writers.of(world, tensors);
+    new TreeMap<>(tensors)
+        .forEach((name, t) -> described.put(name, describe(name, t, writers, mine)));
     SaveFolder folder = new SaveFolder(root, step);
     folder.prepare(world);
     Path file = folder.data(world.rank());
@@ -76,19 +77,10 @@ public final class PendingSave {
     return new PendingSave(folder, world, Map.copyOf(scalars), described, written);
   }
 
-  private static Described describe(String name, Tensor t, Map<String, StridedTensor> mine) {
-    List<LocalBlock> blocks;
-    if (t instanceof DTensor d) {
-      if (d.spec().hasPartial()) {
-        throw new IllegalArgumentException(
-            "save: tensor '" + name + "' has an outstanding reduction: " + d.describe());
-      }
-      blocks = isFirstCopy(d) ? d.spec().localBlocks() : List.of();
-    } else {
-      LocalBlock whole = new LocalBlock(new long[t.ndim()], new long[t.ndim()], t.shape());
-      blocks = Distributed.rank() == 0 ? List.of(whole) : List.of();
-    }
+  private static Described describe(
+      String name, Tensor t, Writers writers, Map<String, StridedTensor> mine) {
     Map<String, LocalBlock> written = new LinkedHashMap<>();
+    List<LocalBlock> blocks = writers.blocks(name, t);
     if (!blocks.isEmpty()) {
       StridedTensor part = Checkpoint.part(t);
       for (int i = 0; i < blocks.size(); i++) {
@@ -109,24 +101,9 @@ public final class PendingSave {
         });
   }
 
-  /** Of the ranks that hold the same part, the one that writes it. */
-  private static boolean isFirstCopy(DTensor d) {
-    DeviceMesh mesh = d.mesh();
-    int[] at = mesh.getCoordinate();
-    if (at == null || !mesh.isFirstPart()) {
-      return false;
-    }
-    for (int m = 0; m < at.length; m++) {
-      if (d.placements().get(m).isReplicate() && at[m] != 0) {
-        return false;
-      }
-    }
-    return true;
-  }
-
   /** What a rank tells the others. */
   record Report(
-      @Nullable String error, Map<String, List<CheckpointIndex.Piece>> pieces, long fileBytes) {}
+      @Nullable String error, Map<String, CheckpointIndex.Entry> tensors, long fileBytes) {}
 
   /** True when this rank's data is on disk. */
   public boolean isWritten() {
@@ -171,24 +148,28 @@ public final class PendingSave {
   private Report report() {
     try {
       Map<String, Long> sums = written.join();
-      Map<String, List<CheckpointIndex.Piece>> pieces = new LinkedHashMap<>();
+      Map<String, CheckpointIndex.Entry> entries = new LinkedHashMap<>();
       Path file = folder.data(world.rank());
       String fileName = String.valueOf(file.getFileName());
       tensors.forEach(
-          (name, d) ->
-              d.blocks()
-                  .forEach(
-                      (key, block) ->
-                          pieces
-                              .computeIfAbsent(name, n -> new ArrayList<>())
-                              .add(
-                                  new CheckpointIndex.Piece(
-                                      fileName,
-                                      key.equals(name) ? null : key,
-                                      block.globalStart(),
-                                      block.shape(),
-                                      Objects.requireNonNull(sums.get(key))))));
-      return new Report(null, pieces, pieces.isEmpty() ? 0 : file.toFile().length());
+          (name, d) -> {
+            List<CheckpointIndex.Piece> pieces = new ArrayList<>();
+            d.blocks()
+                .forEach(
+                    (key, block) ->
+                        pieces.add(
+                            new CheckpointIndex.Piece(
+                                fileName,
+                                key.equals(name) ? null : key,
+                                block.globalStart(),
+                                block.shape(),
+                                Objects.requireNonNull(sums.get(key)))));
+            // Of a tensor without elements nothing is written, and it is there all the same.
+            if (!pieces.isEmpty() || Shapes.numel(d.shape()) == 0) {
+              entries.put(name, new CheckpointIndex.Entry(d.dtype(), d.shape(), pieces));
+            }
+          });
+      return new Report(null, entries, sums.isEmpty() ? 0 : file.toFile().length());
     } catch (CompletionException e) {
       return new Report(String.valueOf(e.getCause()), Map.of(), 0);
     }
@@ -213,17 +194,19 @@ public final class PendingSave {
   private CheckpointIndex index(List<Report> reports) {
     Map<String, CheckpointIndex.Entry> entries = new TreeMap<>();
     Map<String, Long> files = new TreeMap<>();
-    tensors.forEach(
-        (name, d) -> {
-          List<CheckpointIndex.Piece> pieces = new ArrayList<>();
-          for (Report r : reports) {
-            for (CheckpointIndex.Piece piece : r.pieces().getOrDefault(name, List.of())) {
-              pieces.add(piece);
-              files.put(piece.file(), r.fileBytes());
-            }
-          }
-          entries.put(name, new CheckpointIndex.Entry(d.dtype(), d.shape(), pieces));
-        });
+    for (Report r : reports) {
+      r.tensors()
+          .forEach(
+              (name, e) -> {
+                entries
+                    .computeIfAbsent(
+                        name,
+                        n -> new CheckpointIndex.Entry(e.dtype(), e.shape(), new ArrayList<>()))
+                    .pieces()
+                    .addAll(e.pieces());
+                e.pieces().forEach(piece -> files.put(piece.file(), r.fileBytes()));
+              });
+    }
     return new CheckpointIndex(
         CheckpointIndex.FORMAT, folder.step(), entries, new TreeMap<>(scalars), files);
   }

@@ -287,4 +287,65 @@ class CheckpointTest {
           assertThat(saved.read("t").toFloatArray()).containsExactly(counting(6).toFloatArray());
         });
   }
+
+  /** The stages of a pipeline have other tensors, some plain, some cut over the stage's ranks. */
+  @Test
+  void ranksWithDifferentTensorsSaveTogether() {
+    LocalWorld.run(
+        4,
+        rank -> {
+          DeviceMesh mesh =
+              DeviceMesh.initDeviceMesh("cpu", DeviceMesh.dim("pp", 2), DeviceMesh.dim("tp", 2));
+          String stage = "stage" + mesh.coordinate(0);
+          Map<String, Tensor> state = new TreeMap<>();
+          state.put(
+              stage + ".cut",
+              DTensor.distributeTensor(
+                  counting(5, 3), mesh.get("tp"), List.of(Placements.shard(0)), null));
+          state.put(stage + ".plain", counting(4));
+          state.put("common", counting(2));
+          if (rank == 3) {
+            state.put("last.empty", counting(0, 2));
+          }
+          Checkpoint saved = Checkpoint.save(root, 7, state, Map.of());
+          assertThat(saved.names())
+              .containsExactlyInAnyOrder(
+                  "common",
+                  "last.empty",
+                  "stage0.cut",
+                  "stage0.plain",
+                  "stage1.cut",
+                  "stage1.plain");
+        });
+    Checkpoint saved = Checkpoint.open(root.resolve("step-00000007"));
+    saved.verify();
+    for (String name : List.of("stage0.cut", "stage1.cut")) {
+      assertThat(saved.read(name).toFloatArray()).isEqualTo(counting(5, 3).toFloatArray());
+    }
+    assertThat(saved.read("stage1.plain").toFloatArray()).isEqualTo(counting(4).toFloatArray());
+    LocalWorld.run(
+        3,
+        rank -> {
+          DeviceMesh mesh = DeviceMesh.initDeviceMesh("cpu", 3);
+          DTensor cut =
+              DTensorFactories.zeros(mesh, List.of(Placements.shard(1)), DType.FLOAT32, 5, 3);
+          saved.load(Map.of("stage1.cut", cut), false);
+          assertThat(cut.fullTensor().toFloatArray()).isEqualTo(counting(5, 3).toFloatArray());
+        });
+  }
+
+  @Test
+  void oneNameWithTwoShapesIsRefusedOnAllRanks() {
+    LocalWorld.run(
+        3,
+        rank -> {
+          Map<String, Tensor> state = new TreeMap<>();
+          state.put("own" + rank, counting(1));
+          state.put("same", counting(rank == 2 ? 3 : 2));
+          assertThatThrownBy(() -> Checkpoint.save(root, 1, state, Map.of()))
+              .isInstanceOf(CheckpointException.class)
+              .hasMessageContaining(
+                  "'same' is float32[3] on rank 2 and float32[2] on a lower rank");
+        });
+  }
 }

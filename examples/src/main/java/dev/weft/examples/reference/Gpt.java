@@ -25,8 +25,13 @@ public final class Gpt extends Module {
   private final RmsNorm norm;
   private final Linear output;
 
-  /** The model with the reference's initial parameters. */
+  /** The reference's model. */
   public Gpt(GptConfig c) {
+    this(c.decoder());
+  }
+
+  /** A model of any shape, with parameters that its seed and their names determine. */
+  public Gpt(DecoderConfig c) {
     int d = c.dModel();
     embedding =
         registerModule("tok_emb", new Embedding(initial(c, "tok_emb.weight", c.vocab(), d)));
@@ -36,14 +41,16 @@ public final class Gpt extends Module {
       blocks.add(((Layers) layers).add(new Block(c, tables, "layers." + i + ".")));
     }
     norm = registerModule("norm", new RmsNorm(initial(c, "norm.weight", d), c.normEps()));
-    output = registerModule("output", new Linear(initial(c, "output.weight", c.vocab(), d), null));
+    Tensor head =
+        c.tied() ? embedding.parameter("weight") : initial(c, "output.weight", c.vocab(), d);
+    output = registerModule("output", new Linear(head, null));
   }
 
-  private static Tensor initial(GptConfig c, String name, long... shape) {
+  private static Tensor initial(DecoderConfig c, String name, long... shape) {
     return TensorScope.outside(() -> Initialization.parameter(c.seed(), name, shape));
   }
 
-  private static Linear linear(GptConfig c, String name, int out, int in) {
+  private static Linear linear(DecoderConfig c, String name, int out, int in) {
     return new Linear(initial(c, name + ".weight", out, in), null);
   }
 
@@ -76,7 +83,7 @@ public final class Gpt extends Module {
     private final RmsNorm feedForwardNorm;
     private final FeedForward feedForward;
 
-    Block(GptConfig c, RopeTables tables, String path) {
+    Block(DecoderConfig c, RopeTables tables, String path) {
       attentionNorm =
           registerModule(
               "attn_norm",
@@ -133,13 +140,14 @@ public final class Gpt extends Module {
     private final Linear value;
     private final Linear out;
 
-    SelfAttention(GptConfig c, RopeTables tables, String path) {
+    SelfAttention(DecoderConfig c, RopeTables tables, String path) {
       int d = c.dModel();
       headSize = c.headSize();
       this.tables = tables;
+      int shared = c.nKvHeads() * headSize;
       query = registerModule("wq", linear(c, path + "wq", d, d));
-      key = registerModule("wk", linear(c, path + "wk", d, d));
-      value = registerModule("wv", linear(c, path + "wv", d, d));
+      key = registerModule("wk", linear(c, path + "wk", shared, d));
+      value = registerModule("wv", linear(c, path + "wv", shared, d));
       out = registerModule("wo", linear(c, path + "wo", d, d));
     }
 
@@ -151,10 +159,22 @@ public final class Gpt extends Module {
       Tensor q = Attention.rope(heads(query.call(x)), angles[0], angles[1], 1);
       Tensor k = Attention.rope(heads(key.call(x)), angles[0], angles[1], 1);
       Tensor v = heads(value.call(x));
-      Tensor mixed = Attention.scaledDotProduct(q, k, v, true, 1);
+      int sharers = (int) (q.size(2) / k.size(2));
+      Tensor mixed =
+          Attention.scaledDotProduct(q, repeated(k, sharers), repeated(v, sharers), true, 1);
       // The width is this rank's share of the heads.
       Tensor joined = Views.reshape(mixed, x.size(0), seq, mixed.size(2) * headSize);
       return out.call(joined);
+    }
+
+    /** Grouped queries (Ainslie et al., arXiv:2305.13245): each head as often as it is shared. */
+    private static Tensor repeated(Tensor t, int times) {
+      if (times == 1) {
+        return t;
+      }
+      long[] s = t.shape();
+      Tensor each = Views.expand(Views.unsqueeze(t, 3), s[0], s[1], s[2], times, s[3]);
+      return Views.reshape(each, s[0], s[1], s[2] * times, s[3]);
     }
 
     private Tensor heads(Tensor t) {
@@ -175,7 +195,7 @@ public final class Gpt extends Module {
     private final Linear down;
     private final Linear up;
 
-    FeedForward(GptConfig c, String path) {
+    FeedForward(DecoderConfig c, String path) {
       gate = registerModule("w1", linear(c, path + "w1", c.dFf(), c.dModel()));
       down = registerModule("w2", linear(c, path + "w2", c.dModel(), c.dFf()));
       up = registerModule("w3", linear(c, path + "w3", c.dFf(), c.dModel()));

@@ -34,6 +34,12 @@ public record GptConfig(
     return Resources.read("config_gpt.json", GptConfig.class);
   }
 
+  /** The model's shape. */
+  public DecoderConfig decoder() {
+    return new DecoderConfig(
+        seed, vocab, dModel, nHeads, nHeads, nLayers, dFf, seq, normEps, ropeTheta, false);
+  }
+
   /** The learning rate of a step: linear warm-up, then half a cosine down to zero. */
   public double learningRate(int step) {
     if (step < warmup) {

@@ -115,7 +115,8 @@ class GuideTest {
             PlacementsGuide.class,
             TensorParallelGuide.class,
             CheckpointsGuide.class,
-            ParallelGuide.class)) {
+            ParallelGuide.class,
+            TrainerGuide.class)) {
       for (Method m : type.getDeclaredMethods()) {
         if (m.isAnnotationPresent(Ranks.class)) {
           there.add(type.getSimpleName() + "." + m.getName());
