@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
 public final class Rows {
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
+  private final String impl;
   private final @Nullable PrintStream out;
   private final List<Row> all = new ArrayList<>();
 
@@ -35,6 +36,17 @@ public final class Rows {
    * @param out where they are printed, or null not to
    */
   public Rows(@Nullable PrintStream out) {
+    this("weft", out);
+  }
+
+  /**
+   * Collects rows of a variant.
+   *
+   * @param impl what is measured, such as {@code weft-tcp}
+   * @param out where they are printed, or null not to
+   */
+  public Rows(String impl, @Nullable PrintStream out) {
+    this.impl = impl;
     this.out = out;
   }
 
@@ -71,7 +83,7 @@ public final class Rows {
     }
     Map<String, Object> line = new LinkedHashMap<>();
     line.put("bench", row.bench());
-    line.put("impl", "weft");
+    line.put("impl", impl);
     line.put("params", row.params());
     line.put("value", row.value());
     line.put("unit", row.unit());

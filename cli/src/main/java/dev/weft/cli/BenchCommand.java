@@ -1,5 +1,7 @@
 package dev.weft.cli;
 
+import dev.weft.bench.CollectiveBenchmark;
+import dev.weft.bench.CollectiveRuns;
 import dev.weft.bench.GpuHostOverhead;
 import dev.weft.bench.OverheadBenchmark;
 import dev.weft.bench.ReductionError;
@@ -27,6 +29,7 @@ import picocli.CommandLine.Parameters;
       "  dispatch   host cost of plain operators and collectives on tiny tensors, in microseconds",
       "  dtensor    the same, with distributed operators and redistribution",
       "  train-gpt  training of a GPT on one device, in tokens a second",
+      "  collectives  collectives of 1 KB to 64 MB between threads or processes, in microseconds",
       "  gpu-host   host cost of NCCL collectives and small operators on a GPU",
       "  numerics   error of sums over 2 to 64 ranks in bfloat16 and float16, in millionths"
     },
@@ -64,6 +67,27 @@ final class BenchCommand implements Callable<Integer> {
       description = "train-gpt: some of ${COMPLETION-CANDIDATES} (all by default).")
   private List<TrainGptBenchmark.Precision> precisions =
       List.of(TrainGptBenchmark.Precision.values());
+
+  @Option(
+      names = "--ranks",
+      split = ",",
+      paramLabel = "N",
+      description = "collectives: numbers of ranks (${DEFAULT-VALUE}).")
+  private List<Integer> ranks = List.of(2, 4);
+
+  @Option(
+      names = "--transport",
+      split = ",",
+      paramLabel = "T",
+      description = "collectives: some of ${COMPLETION-CANDIDATES} (all by default).")
+  private List<CollectiveRuns.Transport> transports = List.of(CollectiveRuns.Transport.values());
+
+  @Option(
+      names = "--sizes",
+      split = ",",
+      paramLabel = "BYTES",
+      description = "collectives: of the vectors (1 KB to 64 MB by default).")
+  private List<Long> sizes = CollectiveBenchmark.SIZES;
 
   @Option(names = "--batch", paramLabel = "N", description = "train-gpt: rows (${DEFAULT-VALUE}).")
   private int batch = 8;
@@ -109,6 +133,11 @@ final class BenchCommand implements Callable<Integer> {
         overhead(new OverheadBenchmark(new Rows(null), calls, warmUp));
         overhead(new OverheadBenchmark(new Rows(out), calls, warmUp));
       }
+      case "collectives" -> {
+        for (int n : ranks) {
+          transports.forEach(t -> CollectiveRuns.run(t, n, sizes, out));
+        }
+      }
       case "train-gpt" -> trainGpt(out);
       case "gpu-host" -> {
         Cuda.require();
@@ -119,7 +148,7 @@ final class BenchCommand implements Callable<Integer> {
           throw new IllegalArgumentException(
               "WHAT is '"
                   + what
-                  + "'; expected dispatch, dtensor, train-gpt, gpu-host or numerics");
+                  + "'; expected dispatch, dtensor, collectives, train-gpt, gpu-host or numerics");
     }
   }
 
