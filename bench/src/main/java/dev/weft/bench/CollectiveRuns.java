@@ -19,7 +19,9 @@ public final class CollectiveRuns {
     /** Threads of one JVM. */
     LOCAL,
     /** Processes, over TCP on loopback. */
-    TCP;
+    TCP,
+    /** Processes, through shared memory. */
+    SHM;
 
     String impl() {
       return "weft-" + name().toLowerCase(Locale.ROOT);
@@ -58,7 +60,7 @@ public final class CollectiveRuns {
             LaunchConfig.of(CollectiveRank.class.getName(), ranks)
                 .arguments(arguments)
                 .jvmArguments(ManagementFactory.getRuntimeMXBean().getInputArguments())
-                .environment(Map.of())
+                .environment(Map.of("WEFT_HOST_TRANSPORT", transport.name()))
                 .prefixOutput(false)
                 .output(out, System.err)
                 .build());

@@ -194,17 +194,23 @@ final class OperationQueue {
     }
   }
 
-  /** Waits for what is under way, then refuses the rest. */
-  void close(Duration timeout) {
+  /**
+   * Waits for what is under way, then refuses the rest.
+   *
+   * @return false if something is under way still
+   */
+  boolean close(Duration timeout) {
     List<Task> rest = new ArrayList<>();
+    boolean ended;
     lock.lock();
     try {
       closed = true;
-      if (!awaitIdle(timeout.toNanos())) {
+      ended = awaitIdle(timeout.toNanos());
+      if (!ended) {
         rest.addAll(queue);
         queue.clear();
         group.abort(new OperationTimeoutException("the group was destroyed with work under way"));
-        boolean unused = awaitIdle(5_000_000_000L);
+        ended = awaitIdle(5_000_000_000L);
       }
     } finally {
       lock.unlock();
@@ -212,6 +218,7 @@ final class OperationQueue {
     for (Task t : rest) {
       boolean unused = t.fail(new IllegalStateException(t.opName() + ": the group was destroyed"));
     }
+    return ended;
   }
 
   private boolean awaitIdle(long nanos) {

@@ -4,6 +4,7 @@ import dev.weft.c10d.Deadline;
 import dev.weft.c10d.DistributedException;
 import dev.weft.c10d.OperationTimeoutException;
 import dev.weft.c10d.PeerFailedException;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -43,8 +44,24 @@ final class Round implements AutoCloseable {
     this.loans = new @Nullable Loans[group.size()];
   }
 
+  /** How a thread waits a while. */
+  interface Pause {
+    /**
+     * Returns early or late.
+     *
+     * @param nanos the longest wait that makes sense
+     * @param turn how often it has waited before, from 0
+     */
+    void pause(Round blocker, long nanos, int turn);
+  }
+
   HostGroup group() {
     return group;
+  }
+
+  /** The collective's number in its group, from 1. */
+  long sequence() {
+    return sequence;
   }
 
   String describe() {
@@ -149,6 +166,38 @@ final class Round implements AutoCloseable {
     }
   }
 
+  /** Tells all other ranks something. */
+  void tell(int phase, String text) {
+    Key key = new Key(group.id(), sequence, phase);
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    for (int r = 0; r < group.size(); r++) {
+      if (r != group.rank()) {
+        group.link(r).send(key, group.rank(), null, bytes);
+      }
+    }
+  }
+
+  /** Waits for what a rank tells. */
+  String toldBy(int phase, int rank) {
+    boolean[] from = new boolean[group.size()];
+    from[rank] = true;
+    return text(collect(key(phase), from)[rank]);
+  }
+
+  /** Waits for what all ranks tell; the own words are given. */
+  String[] toldByAll(int phase, String own) {
+    Message[] messages = collect(key(phase), others());
+    String[] out = new String[messages.length];
+    for (int r = 0; r < out.length; r++) {
+      out[r] = r == group.rank() ? own : text(messages[r]);
+    }
+    return out;
+  }
+
+  private static String text(Message message) {
+    return ((Payload.Inline) Objects.requireNonNull(message.payload())).text();
+  }
+
   private Key key(int phase) {
     Key key = new Key(group.id(), sequence, phase);
     keys.add(key);
@@ -248,9 +297,19 @@ final class Round implements AutoCloseable {
   }
 
   private void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent, String words) {
-    if (done.getAsBoolean() || Spinning.until(done)) {
-      return;
+    if (!done.getAsBoolean() && !Spinning.until(done)) {
+      waitUntil(done, absent, words, group);
     }
+  }
+
+  /**
+   * Waits until something is so, as long as no rank fails or leaves that is waited for.
+   *
+   * @param absent the global ranks that are waited for
+   * @param words what they have not done, for the error when time is up
+   * @param how asked again and again to wait
+   */
+  void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent, String words, Pause how) {
     Mailbox mailbox = group.mailbox();
     Thread thread = Thread.currentThread();
     missing = absent;
@@ -274,7 +333,7 @@ final class Round implements AutoCloseable {
         if (nanos == 0) {
           throw timedOut(absent.get(), words);
         }
-        group.pause(this, nanos, turn);
+        how.pause(this, nanos, turn);
         if (Thread.interrupted()) {
           thread.interrupt();
           throw new DistributedException(describe() + " was interrupted");

@@ -1,0 +1,135 @@
+package dev.weft.c10d.host;
+
+import dev.weft.c10d.ReduceOp;
+import dev.weft.tensor.DType;
+import dev.weft.tensor.StridedTensor;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The collectives of a group of processes: through shared memory where the ranks find, in the first
+ * one, that they can have it; else as {@link ExchangeAlgorithms} do, over TCP.
+ */
+final class ProcessAlgorithms implements Algorithms {
+  private final Map<String, String> environment;
+  private final int ranksHere;
+  private volatile @Nullable Algorithms chosen;
+
+  /**
+   * Algorithms that are chosen when all ranks are there.
+   *
+   * @param environment the variables to read
+   * @param ranksHere how many ranks share this machine's processors
+   */
+  ProcessAlgorithms(Map<String, String> environment, int ranksHere) {
+    this.environment = environment;
+    this.ranksHere = ranksHere;
+  }
+
+  private Algorithms in(Round round) {
+    Algorithms there = chosen;
+    if (there == null) {
+      there = choose(round);
+      chosen = there;
+    }
+    return there;
+  }
+
+  private Algorithms choose(Round round) {
+    HostTransport wanted = HostTransport.of(environment);
+    HostGroup group = round.group();
+    if (wanted == HostTransport.TCP || group.size() == 1) {
+      return new ExchangeAlgorithms();
+    }
+    SharedSegment segment =
+        SharedMeeting.meet(
+            round,
+            SharedSizes.layout(group.size(), environment),
+            wanted == HostTransport.SHM,
+            environment);
+    return segment == null
+        ? new ExchangeAlgorithms()
+        : new SharedCollectives(segment, group, ranksHere);
+  }
+
+  @Override
+  public void allReduce(Round round, Staging staging, StridedTensor t, ReduceOp op) {
+    in(round).allReduce(round, staging, t, op);
+  }
+
+  @Override
+  public void reduce(Round round, Staging staging, StridedTensor t, int root, ReduceOp op) {
+    in(round).reduce(round, staging, t, root, op);
+  }
+
+  @Override
+  public void broadcast(Round round, Staging staging, StridedTensor t, int root) {
+    in(round).broadcast(round, staging, t, root);
+  }
+
+  @Override
+  public void allGather(
+      Round round, Staging staging, String name, List<Piece> outputs, Piece input, DType dtype) {
+    in(round).allGather(round, staging, name, outputs, input, dtype);
+  }
+
+  @Override
+  public void reduceScatter(
+      Round round,
+      Staging staging,
+      String name,
+      Piece output,
+      List<Piece> inputs,
+      DType dtype,
+      ReduceOp op) {
+    in(round).reduceScatter(round, staging, name, output, inputs, dtype, op);
+  }
+
+  @Override
+  public void allToAll(
+      Round round,
+      Staging staging,
+      String name,
+      List<Piece> outputs,
+      List<Piece> inputs,
+      DType dtype) {
+    in(round).allToAll(round, staging, name, outputs, inputs, dtype);
+  }
+
+  @Override
+  public void gather(
+      Round round,
+      Staging staging,
+      Piece input,
+      @Nullable List<Piece> outputs,
+      int root,
+      DType dtype) {
+    in(round).gather(round, staging, input, outputs, root, dtype);
+  }
+
+  @Override
+  public void scatter(
+      Round round,
+      Staging staging,
+      Piece output,
+      @Nullable List<Piece> inputs,
+      int root,
+      DType dtype) {
+    in(round).scatter(round, staging, output, inputs, root, dtype);
+  }
+
+  @Override
+  public void barrier(Round round) {
+    in(round).barrier(round);
+  }
+
+  @Override
+  public void close(boolean idle) {
+    Algorithms there = chosen;
+    chosen = null;
+    if (there != null) {
+      there.close(idle);
+    }
+  }
+}
