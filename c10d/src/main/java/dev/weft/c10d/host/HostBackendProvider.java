@@ -30,10 +30,6 @@ public final class HostBackendProvider implements BackendProvider {
   @Override
   public Backend create(GroupContext group) {
     RankContext context = group.rankContext();
-    Algorithms algorithms =
-        Endpoint.isOneProcess(context)
-            ? new ExchangeAlgorithms()
-            : new ProcessAlgorithms(context.environment(), context.worldSize());
-    return new HostBackend(name(), group, Endpoint.of(context), algorithms);
+    return new HostBackend(name(), group, Endpoint.of(context), new ChosenAlgorithms(context));
   }
 }

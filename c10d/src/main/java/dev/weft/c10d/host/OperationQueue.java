@@ -59,7 +59,7 @@ final class OperationQueue {
       this.held = held;
     }
 
-    void run() {
+    void run(boolean callers) {
       Throwable earlier = broken;
       if (earlier != null) {
         boolean unused = fail(unusable(opName(), earlier));
@@ -67,7 +67,7 @@ final class OperationQueue {
       }
       // Closed in reverse: lent memory is back before staged memory is freed.
       try (Staging staging = new Staging(held);
-          Round r = new Round(group, sequenceNumber(), opName(), Deadline.after(timeout))) {
+          Round r = new Round(group, sequenceNumber(), opName(), Deadline.after(timeout), callers)) {
         round = r;
         body.run(r, staging);
         r.awaitLoans();
@@ -120,7 +120,7 @@ final class OperationQueue {
       lock.unlock();
     }
     if (here) {
-      task.run();
+      task.run(true);
       release();
     }
     if (!async) {
@@ -187,7 +187,7 @@ final class OperationQueue {
         } finally {
           lock.unlock();
         }
-        next.run();
+        next.run(false);
       }
     } finally {
       thread.setName(before);

@@ -32,16 +32,23 @@ final class Round implements AutoCloseable {
   private final long sequence;
   private final String operation;
   private final Deadline deadline;
-  private final @Nullable Loans[] loans;
-  private final List<Key> keys = new ArrayList<>(3);
+  private final boolean callers;
+  private @Nullable Loans @Nullable [] loans;
+  private @Nullable List<Key> keys;
   private volatile @Nullable Supplier<List<Integer>> missing;
 
-  Round(HostGroup group, long sequence, String operation, Deadline deadline) {
+  /**
+   * A collective about to be carried out.
+   *
+   * @param callers whether this is its caller's thread, which does nothing else meanwhile
+   */
+  Round(
+      HostGroup group, long sequence, String operation, Deadline deadline, boolean callers) {
     this.group = group;
     this.sequence = sequence;
     this.operation = operation;
     this.deadline = deadline;
-    this.loans = new @Nullable Loans[group.size()];
+    this.callers = callers;
   }
 
   /** How a thread waits a while. */
@@ -57,6 +64,11 @@ final class Round implements AutoCloseable {
 
   HostGroup group() {
     return group;
+  }
+
+  /** Whether its caller waits on this very thread. */
+  boolean isCallers() {
+    return callers;
   }
 
   /** The collective's number in its group, from 1. */
@@ -144,11 +156,7 @@ final class Round implements AutoCloseable {
       Piece piece = pieces[r];
       if (piece != null && r != group.rank()) {
         key = key == null ? key(phase) : key;
-        Loans lent = loans[r];
-        if (lent == null) {
-          lent = new Loans();
-          loans[r] = lent;
-        }
+        Loans lent = loansTo(r);
         group.link(r).lend(key, group.rank(), piece.address(), piece.bytes(), lent);
       }
     }
@@ -198,9 +206,28 @@ final class Round implements AutoCloseable {
     return ((Payload.Inline) Objects.requireNonNull(message.payload())).text();
   }
 
+  private Loans loansTo(int rank) {
+    @Nullable Loans[] all = loans;
+    if (all == null) {
+      all = new @Nullable Loans[group.size()];
+      loans = all;
+    }
+    Loans lent = all[rank];
+    if (lent == null) {
+      lent = new Loans();
+      all[rank] = lent;
+    }
+    return lent;
+  }
+
   private Key key(int phase) {
     Key key = new Key(group.id(), sequence, phase);
-    keys.add(key);
+    List<Key> all = keys;
+    if (all == null) {
+      all = new ArrayList<>(3);
+      keys = all;
+    }
+    all.add(key);
     return key;
   }
 
@@ -279,6 +306,9 @@ final class Round implements AutoCloseable {
 
   /** Waits until no peer reads this rank's memory any more. */
   void awaitLoans() {
+    if (loans == null) {
+      return;
+    }
     waitUntil(
         () -> borrowers().isEmpty(), this::borrowers, " did not take this rank's data in time");
   }
@@ -286,8 +316,9 @@ final class Round implements AutoCloseable {
   /** Global ranks that still read this rank's memory. */
   private List<Integer> borrowers() {
     List<Integer> out = null;
-    for (int r = 0; r < loans.length; r++) {
-      Loans lent = loans[r];
+    @Nullable Loans[] all = Objects.requireNonNull(loans);
+    for (int r = 0; r < all.length; r++) {
+      Loans lent = all[r];
       if (lent != null && !lent.allBack()) {
         out = out == null ? new ArrayList<>() : out;
         out.add(group.globalRank(r));
@@ -373,12 +404,16 @@ final class Round implements AutoCloseable {
    */
   @Override
   public void close() {
-    for (Key key : keys) {
-      group.mailbox().close(key);
+    if (keys != null) {
+      for (Key key : keys) {
+        group.mailbox().close(key);
+      }
     }
-    for (Loans lent : loans) {
-      if (lent != null && !lent.allBack()) {
-        lent.revoke();
+    if (loans != null) {
+      for (Loans lent : loans) {
+        if (lent != null && !lent.allBack()) {
+          lent.revoke();
+        }
       }
     }
   }

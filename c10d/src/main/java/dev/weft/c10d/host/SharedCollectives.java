@@ -8,7 +8,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The collectives of one group through a {@link SharedSegment}. Reductions go in the order of
+ * The collectives of one group through a {@link SharedSegment}. Where the ranks are threads, short
+ * data go through it, and ranks lend each other the memory of long ones. Reductions go in the order of
  * ranks, so every rank gets the same bits, and the same as over TCP.
  */
 final class SharedCollectives implements Algorithms {
@@ -19,16 +20,26 @@ final class SharedCollectives implements Algorithms {
   private final SharedOpening opening;
   private final SharedMover mover;
   private final SharedAllReduce allReduce;
+  private final LentAllReduce lent;
+  private final boolean direct;
 
-  SharedCollectives(SharedSegment segment, HostGroup group, int ranksHere) {
+  /**
+   * The collectives of a group.
+   *
+   * @param ranksHere how many ranks share this machine's processors
+   * @param direct whether ranks can read each other's memory
+   */
+  SharedCollectives(SharedSegment segment, HostGroup group, int ranksHere, boolean direct) {
     this.segment = segment;
     this.group = group;
     SharedWait wait = new SharedWait(segment, group, ranksHere);
-    SharedSteps steps = new SharedSteps(segment, group, wait);
+    SharedSteps steps = new SharedSteps(segment, group, wait, direct);
     Reducer reducer = new Reducer(group.size());
     this.opening = new SharedOpening(segment, group, wait);
     this.mover = new SharedMover(segment, group, opening, steps, reducer);
     this.allReduce = new SharedAllReduce(segment.layout(), group, steps, reducer);
+    this.lent = new LentAllReduce(group, steps, reducer);
+    this.direct = direct;
   }
 
   @Override
@@ -50,7 +61,11 @@ final class SharedCollectives implements Algorithms {
               new SharedMove.Fold(op, own, own)));
     } else {
       Signature[] unused = opening.open(round, call);
-      allReduce.run(round, t.dtype(), op, own);
+      if (direct) {
+        lent.run(round, t.dtype(), op, own);
+      } else {
+        allReduce.run(round, t.dtype(), op, own);
+      }
     }
     staging.finish();
   }
@@ -180,7 +195,7 @@ final class SharedCollectives implements Algorithms {
   public void close(boolean idle) {
     // Memory that a thread still works on stays mapped until the thread has let go of it.
     if (idle) {
-      segment.unmap();
+      segment.release();
     }
   }
 

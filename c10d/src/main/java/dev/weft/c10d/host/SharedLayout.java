@@ -31,8 +31,14 @@ record SharedLayout(int ranks, int inlineBytes, int slotBytes) {
   /** The steps whose data a rank has taken from the others. */
   static final int READ = 2 * APART;
 
+  /** The last step in which a rank has begun to read memory that others lend. */
+  static final int READING = 3 * APART;
+
+  /** Not zero when a rank has given up, and lends nothing any more. */
+  static final int REVOKED = 4 * APART;
+
   SharedLayout {
-    if (ranks < 2 || inlineBytes < 0 || slotBytes < PAGE) {
+    if (ranks < 2 || inlineBytes < 0 || slotBytes < 1) {
       throw new IllegalArgumentException(
           "ranks " + ranks + ", inlineBytes " + inlineBytes + ", slotBytes " + slotBytes);
     }

@@ -110,7 +110,7 @@ final class SharedMeeting {
       return made;
     } finally {
       if (segment != null) {
-        segment.unmap();
+        segment.release();
       }
       if (file != null) {
         delete(file);

@@ -45,9 +45,4 @@ record SharedMove(
   boolean takes(int rank) {
     return taker < 0 ? giver != rank : taker == rank;
   }
-
-  /** What this rank gives to a rank. */
-  Piece given(List<Piece> give, int to) {
-    return same ? give.get(0) : give.get(to);
-  }
 }

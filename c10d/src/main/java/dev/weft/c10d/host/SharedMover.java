@@ -7,7 +7,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Carries out {@link SharedMove}s. What a rank gives goes along with its call where it is short,
- * else through its slots, chunk after chunk, while others take the chunk before. Used by one thread
+ * else through its slots, chunk after chunk, while others take the chunk before; or it is
+ * read where it lies. Used by one thread
  * at a time.
  */
 final class SharedMover {
@@ -96,7 +97,9 @@ final class SharedMover {
     if (anyInline && move.takes(me)) {
       takeInline(round, move, sizes);
     }
-    if (longest > 0) {
+    if (longest > 0 && steps.areDirect()) {
+      lend(round, move, sizes, inline ? null : give);
+    } else if (longest > 0) {
       pass(round, move, sizes, inline ? null : give, longest);
     }
   }
@@ -151,6 +154,54 @@ final class SharedMover {
           bytes / move.dtype().byteSize(),
           fold.out().address() + offset);
     }
+  }
+
+  // ---- from memory to memory ----
+
+  private void lend(Round round, SharedMove move, Sizes sizes, @Nullable List<Piece> give) {
+    long step = steps.next();
+    try {
+      if (give != null) {
+        long slot = steps.toWrite(round, step);
+        for (int to = 0; to < group.size(); to++) {
+          Memory.putLong(slot + 8L * to, (move.same() ? give.get(0) : give.get(to)).address());
+        }
+        steps.written(step);
+      }
+      if (move.takes(group.rank())) {
+        borrow(round, move, sizes, step);
+      }
+      steps.read(step);
+      if (give != null) {
+        steps.awaitTaken(round, step);
+      }
+    } catch (RuntimeException | Error e) {
+      steps.giveUp();
+      throw e;
+    }
+    steps.end(1);
+  }
+
+  private void borrow(Round round, SharedMove move, Sizes sizes, long step) {
+    int me = group.rank();
+    boolean[] lenders = new boolean[group.size()];
+    long folded = 0;
+    for (int from = 0; from < lenders.length; from++) {
+      if (from != me && move.gives(from) && !isInline(sizes, from) && sizes.of(from, me) > 0) {
+        lenders[from] = true;
+        sources[from] = Memory.getLong(steps.toRead(round, from, step) + 8L * me);
+        folded = sizes.of(from, me);
+      }
+    }
+    steps.reading(round, step, lenders);
+    if (move.into() != null) {
+      for (int from = 0; from < lenders.length; from++) {
+        if (lenders[from]) {
+          Memory.copy(sources[from], move.into().get(from).address(), sizes.of(from, me));
+        }
+      }
+    }
+    fold(move, 0, folded);
   }
 
   // ---- through slots ----

@@ -17,6 +17,7 @@ final class SharedOpening {
   private final SharedWait wait;
   private final byte[][] written = {{}, {}};
   private byte[] call = {};
+  private @Nullable Signature encoded;
   private boolean fitsItself;
 
   SharedOpening(SharedSegment segment, HostGroup group, SharedWait wait) {
@@ -36,7 +37,7 @@ final class SharedOpening {
     byte[] bytes = encode(own);
     int parity = (int) (sequence & 1);
     long place = segment.call(group.rank(), sequence);
-    if (!Arrays.equals(written[parity], bytes)) {
+    if (written[parity] != bytes) {
       Memory.putInt(place, bytes.length);
       Memory.put(place + 4, bytes, 0, bytes.length);
       written[parity] = bytes;
@@ -59,8 +60,8 @@ final class SharedOpening {
   }
 
   private byte[] encode(Signature own) {
-    byte[] bytes = Frame.encode(own);
-    if (!Arrays.equals(bytes, call)) {
+    if (!own.isSameAs(encoded)) {
+      byte[] bytes = Frame.encode(own);
       if (bytes.length > segment.layout().callBytes()) {
         throw new DistributedException(
             own.operation()
@@ -74,6 +75,7 @@ final class SharedOpening {
       Arrays.fill(all, own);
       fitsItself = Agreement.fit(all);
       call = bytes;
+      encoded = own;
     }
     return call;
   }

@@ -10,10 +10,10 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
-import org.jspecify.annotations.Nullable;
 
 /**
- * Memory that all ranks of a group have mapped from one file. Counters are written with release and
+ * Memory that all ranks of a group have: mapped from one file, or that of the process whose threads
+ * they are. Counters are written with release and
  * read with acquire, by any thread; the rest is for one thread of each rank at a time.
  */
 final class SharedSegment {
@@ -23,13 +23,19 @@ final class SharedSegment {
   private static final int BLOCK = 1 << 20;
 
   private final SharedLayout layout;
-  private @Nullable MappedByteBuffer buffer;
   private final long base;
+  private final Runnable release;
+  private boolean released;
 
-  private SharedSegment(SharedLayout layout, MappedByteBuffer buffer) {
+  /**
+   * Memory that is there.
+   *
+   * @param release gives it back, once
+   */
+  SharedSegment(SharedLayout layout, long base, Runnable release) {
     this.layout = layout;
-    this.buffer = buffer;
-    this.base = Memory.addressOf(buffer);
+    this.base = base;
+    this.release = release;
   }
 
   /**
@@ -72,7 +78,7 @@ final class SharedSegment {
       if (!Arrays.equals(there, token)) {
         throw new IOException(file + " is another file of the same name");
       }
-      return new SharedSegment(layout, buffer);
+      return new SharedSegment(layout, Memory.addressOf(buffer), () -> Memory.unmap(buffer));
     }
   }
 
@@ -103,17 +109,16 @@ final class SharedSegment {
     return base + layout.slot(rank, step);
   }
 
-  /** A counter, for a thread that does not take part; the last there is when it is unmapped. */
+  /** A counter, for a thread that does not take part; the last there is when that is gone. */
   synchronized long peek(int rank, int which) {
-    return buffer == null ? Long.MAX_VALUE : counter(rank, which);
+    return released ? Long.MAX_VALUE : counter(rank, which);
   }
 
-  /** Gives the memory back; nobody of this process may use it any more. */
-  synchronized void unmap() {
-    MappedByteBuffer b = buffer;
-    buffer = null;
-    if (b != null) {
-      Memory.unmap(b);
+  /** Gives the memory back; this rank may not use it any more. */
+  synchronized void release() {
+    if (!released) {
+      released = true;
+      release.run();
     }
   }
 }

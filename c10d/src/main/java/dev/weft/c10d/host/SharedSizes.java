@@ -10,13 +10,28 @@ final class SharedSizes {
   private static final int INLINE_BYTES = 1 << 14;
   private static final int CHUNK_BYTES = 1 << 18;
 
+  /** Many ranks have shorter chunks, as all are to be there at a time. */
+  private static final int CHUNKS_BYTES = 1 << 24;
+
+  private static final int LOCAL_RANKS = 64;
+
   private SharedSizes() {}
 
   static SharedLayout layout(int ranks, Map<String, String> environment) {
     return new SharedLayout(
         ranks,
         value(environment, INLINE, INLINE_BYTES, 0),
-        value(environment, CHUNK, CHUNK_BYTES, 64 * ranks));
+        value(environment, CHUNK, Math.min(CHUNK_BYTES, CHUNKS_BYTES / ranks), 64 * ranks));
+  }
+
+  /** For threads, which read each other's memory; slots hold addresses only. */
+  static SharedLayout local(int ranks) {
+    return new SharedLayout(ranks, INLINE_BYTES, Long.BYTES * ranks);
+  }
+
+  /** Whether so many threads share a segment: all look at the counters of all. */
+  static boolean isForThreads(int ranks) {
+    return ranks > 1 && ranks <= LOCAL_RANKS;
   }
 
   private static int value(Map<String, String> environment, String name, int otherwise, int least) {

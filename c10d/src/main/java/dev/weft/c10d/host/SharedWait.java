@@ -7,8 +7,9 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 
 /**
- * Waits until counters of other ranks have come so far: a busy wait where processors are to spare,
- * then a while in which it lets others run, then naps that grow with the time already waited.
+ * Waits until counters of other ranks have come so far: a busy wait where each rank can have
+ * a processor of its own, else a while in which it lets others run, then naps that grow with the
+ * time already waited. Where the rank's own thread goes on meanwhile there are naps alone.
  * Nobody wakes it but the end of a rank. Used by one thread at a time.
  */
 final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Round.Pause {
@@ -18,8 +19,11 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   /** The rank reads too late. */
   static final String NOT_TAKEN = " did not take this rank's data in time";
 
-  /** Longer than what keeps a rank that has a processor, shorter than a time slice. */
-  private static final long SPIN_NANOS = 200_000;
+  /**
+   * Longer than a time slice: where others compete for the processors, ranks that give theirs up
+   * would seldom run at the same time again.
+   */
+  private static final long SPIN_NANOS = 20_000_000;
 
   private static final int SPINS_BETWEEN = 64;
   private static final long YIELD_NANOS = 500_000;
@@ -34,6 +38,7 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   private int last;
   private long target;
   private long since;
+  private boolean yields;
 
   /**
    * A way to wait.
@@ -63,8 +68,10 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
     this.last = last;
     this.which = which;
     this.target = target;
-    if (!getAsBoolean() && !(spins && spin())) {
+    boolean busy = spins && round.isCallers();
+    if (!getAsBoolean() && !(busy && spin())) {
       since = 0;
+      yields = !spins && round.isCallers();
       round.waitUntil(this, this, words, this);
     }
   }
@@ -117,7 +124,7 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
       since = now;
     }
     long waited = now - since;
-    if (waited < YIELD_NANOS) {
+    if (yields && waited < YIELD_NANOS) {
       Spinning.yieldToOthers();
     } else {
       long nap = Math.max(SHORTEST_NAP, Math.min(LONGEST_NAP, waited / 8));

@@ -1,5 +1,6 @@
 package dev.weft.c10d.host;
 
+import dev.weft.c10d.RankContext;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
@@ -8,23 +9,16 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The collectives of a group of processes: through shared memory where the ranks find, in the first
- * one, that they can have it; else as {@link ExchangeAlgorithms} do, over TCP.
+ * The collectives of a group, by what is chosen in the first one, when all ranks are there: shared
+ * memory where the ranks are threads, or find that they can have it; else what {@link
+ * ExchangeAlgorithms} do.
  */
-final class ProcessAlgorithms implements Algorithms {
-  private final Map<String, String> environment;
-  private final int ranksHere;
+final class ChosenAlgorithms implements Algorithms {
+  private final RankContext context;
   private volatile @Nullable Algorithms chosen;
 
-  /**
-   * Algorithms that are chosen when all ranks are there.
-   *
-   * @param environment the variables to read
-   * @param ranksHere how many ranks share this machine's processors
-   */
-  ProcessAlgorithms(Map<String, String> environment, int ranksHere) {
-    this.environment = environment;
-    this.ranksHere = ranksHere;
+  ChosenAlgorithms(RankContext context) {
+    this.context = context;
   }
 
   private Algorithms in(Round round) {
@@ -37,20 +31,30 @@ final class ProcessAlgorithms implements Algorithms {
   }
 
   private Algorithms choose(Round round) {
-    HostTransport wanted = HostTransport.of(environment);
     HostGroup group = round.group();
-    if (wanted == HostTransport.TCP || group.size() == 1) {
-      return new ExchangeAlgorithms();
+    SharedSegment segment = null;
+    boolean direct = Endpoint.isOneProcess(context);
+    if (direct) {
+      segment =
+          SharedSizes.isForThreads(group.size()) ? LocalSegments.of(context, group) : null;
+    } else if (group.size() > 1) {
+      segment = mapped(round);
     }
-    SharedSegment segment =
-        SharedMeeting.meet(
-            round,
-            SharedSizes.layout(group.size(), environment),
-            wanted == HostTransport.SHM,
-            environment);
     return segment == null
         ? new ExchangeAlgorithms()
-        : new SharedCollectives(segment, group, ranksHere);
+        : new SharedCollectives(segment, group, context.worldSize(), direct);
+  }
+
+  private @Nullable SharedSegment mapped(Round round) {
+    Map<String, String> environment = context.environment();
+    HostTransport wanted = HostTransport.of(environment);
+    return wanted == HostTransport.TCP
+        ? null
+        : SharedMeeting.meet(
+            round,
+            SharedSizes.layout(round.group().size(), environment),
+            wanted == HostTransport.SHM,
+            environment);
   }
 
   @Override
