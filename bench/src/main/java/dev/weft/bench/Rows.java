@@ -40,9 +40,9 @@ public final class Rows {
   }
 
   /**
-   * Collects rows.
+   * Collects rows of a variant.
    *
-   * @param impl what was measured
+   * @param impl what is measured, such as {@code weft-tcp}
    * @param out where they are printed, or null not to
    */
   public Rows(String impl, @Nullable PrintStream out) {

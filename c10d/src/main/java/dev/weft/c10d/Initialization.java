@@ -127,7 +127,8 @@ final class Initialization {
               options.backend(),
               null,
               master,
-              FlightRecorderConfig.fromEnvironment(options.environment()));
+              FlightRecorderConfig.fromEnvironment(options.environment()),
+              options.environment());
     } catch (RuntimeException e) {
       Closing.quietly(owned);
       throw e;

@@ -5,7 +5,9 @@ import dev.weft.c10d.store.HashStore;
 import dev.weft.tensor.Device;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
@@ -21,7 +23,8 @@ public final class LocalWorld {
   private final int size;
   private String backend = "host";
   private Duration timeout = Distributed.DEFAULT_TIMEOUT;
-  private boolean tcp;
+  private boolean asProcesses;
+  private final Map<String, String> environment = new HashMap<>(System.getenv());
   private FlightRecorderConfig recorder = FlightRecorderConfig.fromEnvironment(System.getenv());
   private IntFunction<String> names = rank -> "rank-" + rank;
   private @Nullable IntFunction<Device> devices;
@@ -53,7 +56,22 @@ public final class LocalWorld {
 
   /** The ranks talk over TCP on loopback, as processes do; to try that in one debugger. */
   public LocalWorld overTcp() {
-    this.tcp = true;
+    return asProcesses("tcp");
+  }
+
+  /** The ranks talk through shared memory, as processes of one machine do; or it is an error. */
+  public LocalWorld overSharedMemory() {
+    return asProcesses("shm");
+  }
+
+  private LocalWorld asProcesses(String transport) {
+    this.asProcesses = true;
+    return variable("WEFT_HOST_TRANSPORT", transport);
+  }
+
+  /** Gives a variable that the ranks' backends read another value than the process's. */
+  LocalWorld variable(String name, String value) {
+    environment.put(name, value);
     return this;
   }
 
@@ -104,6 +122,7 @@ public final class LocalWorld {
   /** Runs the code on all ranks and returns their results by rank. */
   public <T extends @Nullable Object> List<T> call(RankBody<T> body) {
     SharedObjects shared = new SharedObjects();
+    Map<String, String> variables = Map.copyOf(environment);
     List<RankContext> contexts = new ArrayList<>(size);
     for (int r = 0; r < size; r++) {
       contexts.add(
@@ -113,9 +132,10 @@ public final class LocalWorld {
               () -> shared.get(HashStore.class, HashStore::new),
               timeout,
               backend,
-              tcp ? null : shared,
+              asProcesses ? null : shared,
               null,
-              recorder));
+              recorder,
+              variables));
       contexts.get(r).linkShape(slowLinks);
     }
     ExecutorService threads = RankThreads.POOL;
@@ -126,7 +146,7 @@ public final class LocalWorld {
           if (bound != null) {
             self.bindDevice(bound.apply(rank));
           }
-          if (tcp) {
+          if (asProcesses) {
             Backend unused = self.world().backends().forControl();
           }
           if (bound != null && self.world().backends().deviceTypes().contains("cuda")) {
@@ -134,7 +154,8 @@ public final class LocalWorld {
           }
           return body.run(rank);
         };
-    LocalRun<T> run = new LocalRun<>(contexts, names, tcp || bound != null ? connected : body);
+    LocalRun<T> run =
+        new LocalRun<>(contexts, names, asProcesses || bound != null ? connected : body);
     RankContext.threadWorldStarts();
     try {
       return run.execute(threads);

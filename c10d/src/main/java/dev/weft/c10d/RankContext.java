@@ -32,6 +32,7 @@ public final class RankContext {
   private final int worldSize;
   private final Supplier<Store> store;
   private final Duration timeout;
+  private final Map<String, String> environment;
   private final @Nullable SharedObjects shared;
   private final @Nullable String masterAddress;
   private final FlightRecorder recorder;
@@ -59,6 +60,28 @@ public final class RankContext {
       @Nullable SharedObjects shared,
       @Nullable String masterAddress,
       FlightRecorderConfig recorderConfig) {
+    this(
+        rank,
+        worldSize,
+        store,
+        timeout,
+        backend,
+        shared,
+        masterAddress,
+        recorderConfig,
+        System.getenv());
+  }
+
+  RankContext(
+      int rank,
+      int worldSize,
+      Supplier<Store> store,
+      Duration timeout,
+      String backend,
+      @Nullable SharedObjects shared,
+      @Nullable String masterAddress,
+      FlightRecorderConfig recorderConfig,
+      Map<String, String> environment) {
     if (worldSize < 1 || rank < 0 || rank >= worldSize) {
       throw new IllegalArgumentException(
           "rank is "
@@ -71,6 +94,7 @@ public final class RankContext {
     this.worldSize = worldSize;
     this.store = store;
     this.timeout = timeout;
+    this.environment = environment;
     this.shared = shared;
     this.masterAddress = masterAddress;
     this.recorder = new FlightRecorder(rank, recorderConfig);
@@ -219,6 +243,11 @@ public final class RankContext {
   /** How long an operation may take unless a group or a call says otherwise. */
   public Duration timeout() {
     return timeout;
+  }
+
+  /** The variables that this rank's backends read. */
+  public Map<String, String> environment() {
+    return environment;
   }
 
   /** The CUDA device that this rank is bound to, or null. */

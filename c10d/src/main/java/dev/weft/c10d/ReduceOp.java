@@ -63,10 +63,13 @@ public final class ReduceOp {
 
   private final Kind kind;
   private final double factor;
+  private final String text;
 
   private ReduceOp(Kind kind, double factor) {
     this.kind = kind;
     this.factor = factor;
+    String name = kind.name().toLowerCase(Locale.ROOT);
+    this.text = kind == Kind.PREMUL_SUM ? name + "(" + factor + ")" : name;
   }
 
   /** The sum of each rank's elements times a factor; all ranks give the same factor. */
@@ -118,7 +121,6 @@ public final class ReduceOp {
 
   @Override
   public String toString() {
-    String name = kind.name().toLowerCase(Locale.ROOT);
-    return kind == Kind.PREMUL_SUM ? name + "(" + factor + ")" : name;
+    return text;
   }
 }

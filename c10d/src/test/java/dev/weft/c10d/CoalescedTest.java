@@ -10,6 +10,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Several operations in one call. */
@@ -56,11 +57,11 @@ class CoalescedTest {
 
   /** P33: many messages between all pairs in one batch. */
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void aBatchOfManyMessages(boolean tcp) {
+  @EnumSource
+  void aBatchOfManyMessages(Way way) {
     int each = 100;
     LocalWorld world = LocalWorld.of(4).timeout(Duration.ofSeconds(30));
-    (tcp ? world.overTcp() : world)
+    way.of(world)
         .run(
             rank -> {
               List<P2POp> ops = new ArrayList<>();

@@ -1,8 +1,41 @@
 package dev.weft.c10d;
 
-/** The table of collectives on the host backend, in one memory. */
-class CollectiveTableTest extends CollectiveSpec {
-  CollectiveTableTest() {
-    super(OnRanks.THREADS);
+import org.junit.jupiter.api.Nested;
+
+/** The table of collectives on the host backend. */
+class CollectiveTableTest {
+  @Nested
+  class InOneMemory extends CollectiveSpec {
+    InOneMemory() {
+      super(OnRanks.by(Way.THREADS));
+    }
+  }
+
+  @Nested
+  class OverTcp extends CollectiveSpec {
+    OverTcp() {
+      super(OnRanks.by(Way.TCP));
+    }
+  }
+
+  @Nested
+  class OverSharedMemory extends CollectiveSpec {
+    OverSharedMemory() {
+      super(OnRanks.by(Way.SHM));
+    }
+  }
+
+  /** Nothing goes along with the calls, and all is cut into chunks of a page. */
+  @Nested
+  class OverSmallSharedMemory extends CollectiveSpec {
+    OverSmallSharedMemory() {
+      super(
+          OnRanks.in(
+              () ->
+                  Way.SHM
+                      .of(LocalWorld.of(3))
+                      .variable("WEFT_SHM_INLINE", "0")
+                      .variable("WEFT_SHM_CHUNK", "4096")));
+    }
   }
 }

@@ -12,7 +12,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Groups come and go, and leave nothing behind. */
 @Timeout(120)
@@ -40,12 +40,12 @@ class GroupLeakTest {
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void twoHundredGroupsLeaveNothing(boolean tcp) throws IOException {
+  @EnumSource
+  void twoHundredGroupsLeaveNothing(Way way) throws IOException {
     AtomicReference<Held> before = new AtomicReference<>();
     AtomicReference<Held> after = new AtomicReference<>();
     LocalWorld world = LocalWorld.of(3);
-    (tcp ? world.overTcp() : world)
+    way.of(world)
         .run(
             rank -> {
               use(10); // what is made once is there afterwards

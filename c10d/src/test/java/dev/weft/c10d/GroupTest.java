@@ -10,14 +10,14 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Groups, their identity and their end. */
 @Timeout(60)
 class GroupTest {
-  private static LocalWorld world(int size, boolean tcp) {
+  private static LocalWorld world(int size, Way way) {
     LocalWorld world = LocalWorld.of(size).timeout(Duration.ofSeconds(20));
-    return tcp ? world.overTcp() : world;
+    return way.of(world);
   }
 
   private static double sumOfPowers(ProcessGroup group) {
@@ -28,9 +28,9 @@ class GroupTest {
 
   /** P37: ranks 0, 3 make {0, 3} while ranks 1, 2 make {1, 2}, in one call. */
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void differentRanksMakeDifferentGroupsAtOnce(boolean tcp) {
-    world(4, tcp)
+  @EnumSource
+  void differentRanksMakeDifferentGroupsAtOnce(Way way) {
+    world(4, way)
         .run(
             rank -> {
               boolean outer = rank == 0 || rank == 3;
@@ -42,9 +42,9 @@ class GroupTest {
 
   /** P38: a rank's private history does not matter. */
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void earlierPrivateGroupsDoNotMatter(boolean tcp) {
-    world(3, tcp)
+  @EnumSource
+  void earlierPrivateGroupsDoNotMatter(Way way) {
+    world(3, way)
         .run(
             rank -> {
               for (int i = 0; i < rank; i++) {
@@ -127,9 +127,9 @@ class GroupTest {
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void subgroupsAndSplits(boolean tcp) {
-    world(4, tcp)
+  @EnumSource
+  void subgroupsAndSplits(Way way) {
+    world(4, way)
         .run(
             rank -> {
               Subgroups pairs = Distributed.newSubgroups(2);
@@ -181,9 +181,9 @@ class GroupTest {
 
   /** P49: many groups made and destroyed in any order leave nothing behind. */
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void destroyedGroupsLeaveNothing(boolean tcp) {
-    world(2, tcp)
+  @EnumSource
+  void destroyedGroupsLeaveNothing(Way way) {
+    world(2, way)
         .run(
             rank -> {
               List<ProcessGroup> groups = new ArrayList<>();
@@ -207,9 +207,9 @@ class GroupTest {
 
   /** Work under way when a group is destroyed ends, with what is known of it. */
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void destroyWithMessagesUnderWay(boolean tcp) {
-    world(2, tcp)
+  @EnumSource
+  void destroyWithMessagesUnderWay(Way way) {
+    world(2, way)
         .run(
             rank -> {
               ProcessGroup group = Distributed.newGroup();

@@ -19,7 +19,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 @Timeout(60)
 class LocalWorldTest {
@@ -143,15 +143,15 @@ class LocalWorldTest {
 
   /** P48, P49: a rank fails somewhere in the middle of much lent memory; nobody hangs. */
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void aRankMayFailAnywhere(boolean tcp) {
+  @EnumSource
+  void aRankMayFailAnywhere(Way way) {
     Random random = new Random(7);
-    for (int run = 0; run < (tcp ? 10 : 60); run++) {
+    for (int run = 0; run < (way == Way.THREADS ? 60 : 10); run++) {
       int after = random.nextInt(8);
       LocalWorld world = LocalWorld.of(4).timeout(Duration.ofSeconds(20));
       assertThatThrownBy(
               () ->
-                  (tcp ? world.overTcp() : world)
+                  way.of(world)
                       .run(
                           rank -> {
                             try (TensorScope scope = TensorScope.open()) {

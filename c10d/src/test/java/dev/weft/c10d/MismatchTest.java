@@ -7,14 +7,21 @@ class MismatchTest {
   @Nested
   class InOneMemory extends MismatchSpec {
     InOneMemory() {
-      super(OnRanks.THREADS);
+      super(OnRanks.by(Way.THREADS));
     }
   }
 
   @Nested
   class OverTcp extends MismatchSpec {
     OverTcp() {
-      super(OnRanks.TCP);
+      super(OnRanks.by(Way.TCP));
+    }
+  }
+
+  @Nested
+  class OverSharedMemory extends MismatchSpec {
+    OverSharedMemory() {
+      super(OnRanks.by(Way.SHM));
     }
   }
 }

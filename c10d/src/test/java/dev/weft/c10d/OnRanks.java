@@ -1,6 +1,7 @@
 package dev.weft.c10d;
 
 import java.time.Duration;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /** Where a specification is run: on so many ranks, which may be more than the group it is given. */
@@ -10,8 +11,28 @@ interface OnRanks {
     void run(int rank, ProcessGroup group) throws Exception;
   }
 
-  OnRanks THREADS = (n, body) -> onThreads(LocalWorld.of(n), body);
-  OnRanks TCP = (n, body) -> onThreads(LocalWorld.of(n).overTcp(), body);
+  /** Ranks that are threads. */
+  static OnRanks by(Way way) {
+    return (n, body) ->
+        way.of(LocalWorld.of(n))
+            .timeout(Duration.ofSeconds(20))
+            .run(rank -> body.run(rank, Distributed.world()));
+  }
+
+  /** The ranks of a world, made anew for each body. */
+  static OnRanks in(Supplier<LocalWorld> world) {
+    return (n, body) ->
+        world
+            .get()
+            .timeout(Duration.ofSeconds(20))
+            .run(
+                rank -> {
+                  if (Distributed.worldSize() != n) {
+                    throw new IllegalArgumentException("made for a world of " + n);
+                  }
+                  body.run(rank, Distributed.world());
+                });
+  }
 
   /** In the world that this process has joined: all of it, or a new group of its first ranks. */
   OnRanks PROCESSES =
@@ -35,8 +56,4 @@ interface OnRanks {
       };
 
   void run(int n, Body body);
-
-  private static void onThreads(LocalWorld world, Body body) {
-    world.timeout(Duration.ofSeconds(20)).run(rank -> body.run(rank, Distributed.world()));
-  }
 }

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import dev.weft.tensor.Tensor;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Sends and receives on the host backend, in one memory and over TCP. */
@@ -14,21 +15,28 @@ class PointToPointTest {
   @Nested
   class InOneMemory extends PointToPointSpec {
     InOneMemory() {
-      super(OnRanks.THREADS);
+      super(OnRanks.by(Way.THREADS));
     }
   }
 
   @Nested
   class OverTcp extends PointToPointSpec {
     OverTcp() {
-      super(OnRanks.TCP);
+      super(OnRanks.by(Way.TCP));
+    }
+  }
+
+  @Nested
+  class OverSharedMemory extends PointToPointSpec {
+    OverSharedMemory() {
+      super(OnRanks.by(Way.SHM));
     }
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void aPeerThatFailsEndsThem(boolean tcp) {
-    OnRanks ranks = tcp ? OnRanks.TCP : OnRanks.THREADS;
+  @EnumSource
+  void aPeerThatFailsEndsThem(Way way) {
+    OnRanks ranks = OnRanks.by(way);
     Throwable first =
         catchThrowable(
             () ->

@@ -5,12 +5,25 @@ import dev.weft.c10d.store.Store;
 import java.time.Duration;
 import java.util.Map;
 
-/** Ranks of a world of processes that live in this one: they talk over TCP, and share nothing. */
+/**
+ * Ranks of a world of processes that live in this one: they share nothing but what processes can.
+ */
 public final class ProcessRanks {
   private ProcessRanks() {}
 
-  /** A rank; its connections are made when it first needs them. */
+  /** A rank as the process's variables say; its connections are made when it first needs them. */
   public static RankContext rank(int rank, int size, Store store, Duration timeout) {
+    return rank(rank, size, store, timeout, System.getenv());
+  }
+
+  /** A rank whose data move by a transport: {@code tcp} or {@code shm}. */
+  public static RankContext rank(
+      int rank, int size, Store store, Duration timeout, String transport) {
+    return rank(rank, size, store, timeout, Map.of("WEFT_HOST_TRANSPORT", transport));
+  }
+
+  private static RankContext rank(
+      int rank, int size, Store store, Duration timeout, Map<String, String> environment) {
     return new RankContext(
         rank,
         size,
@@ -19,7 +32,8 @@ public final class ProcessRanks {
         "host",
         null,
         null,
-        FlightRecorderConfig.fromEnvironment(Map.of("WEFT_DUMP_ON_TIMEOUT", "0")));
+        FlightRecorderConfig.fromEnvironment(Map.of("WEFT_DUMP_ON_TIMEOUT", "0")),
+        environment);
   }
 
   /** Meets the others. */

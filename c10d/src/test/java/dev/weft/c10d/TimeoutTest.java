@@ -12,21 +12,21 @@ import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** An operation that does not end names itself, its group and who is missing. */
 @Timeout(60)
 class TimeoutTest {
-  private static LocalWorld world(int size, boolean tcp) {
+  private static LocalWorld world(int size, Way way) {
     LocalWorld world = LocalWorld.of(size);
-    return tcp ? world.overTcp() : world;
+    return way.of(world);
   }
 
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void theMissingRanksAreNamed(boolean tcp) {
+  @EnumSource
+  void theMissingRanksAreNamed(Way way) {
     CountDownLatch others = new CountDownLatch(2);
-    world(4, tcp)
+    world(4, way)
         .run(
             rank -> {
               ProcessGroup group =
@@ -98,10 +98,10 @@ class TimeoutTest {
 
   /** Memory that was lent is back when the operation has failed, so it may be freed at once. */
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void lentMemoryIsTakenBack(boolean tcp) {
+  @EnumSource
+  void lentMemoryIsTakenBack(Way way) {
     CountDownLatch others = new CountDownLatch(2);
-    world(3, tcp)
+    world(3, way)
         .run(
             rank -> {
               if (rank == 2) {

@@ -16,7 +16,7 @@ import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** What a launched operation promises. */
 @Timeout(60)
@@ -60,11 +60,11 @@ class WorkTest {
 
   /** P36: dropped works leave nothing outstanding, and memory released at launch is still read. */
   @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void thousandDroppedWorks(boolean tcp) {
+  @EnumSource
+  void thousandDroppedWorks(Way way) {
     long before = HostMemory.liveBytes();
     LocalWorld world = LocalWorld.of(2);
-    (tcp ? world.overTcp() : world)
+    way.of(world)
         .run(
             rank -> {
               List<StridedTensor> results = new ArrayList<>();

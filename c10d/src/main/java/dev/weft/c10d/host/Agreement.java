@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -30,6 +31,12 @@ final class Agreement {
     if (sizes != null) {
       throw new MismatchException(head(group, sequence) + calls[0].operation() + ": " + sizes);
     }
+  }
+
+  /** Whether the calls fit. */
+  static boolean fit(Signature[] calls) {
+    int[] ranks = IntStream.range(0, calls.length).toArray();
+    return differing(calls).isEmpty() && sizes(ranks, calls) == null;
   }
 
   private static String head(String group, long sequence) {

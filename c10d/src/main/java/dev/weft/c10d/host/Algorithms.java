@@ -58,6 +58,10 @@ interface Algorithms {
 
   void barrier(Round round);
 
-  /** The group is destroyed; nothing is under way, or it was given up. */
-  void close();
+  /**
+   * The group is destroyed.
+   *
+   * @param idle false where a thread may still be in one of these methods, which has been given up
+   */
+  void close(boolean idle);
 }

@@ -29,13 +29,18 @@ interface Endpoint extends AutoCloseable {
   @Override
   void close();
 
+  /** Whether a rank shares this process's memory with all others. */
+  static boolean isOneProcess(RankContext context) {
+    return context.isThreadWorld() || context.worldSize() == 1;
+  }
+
   /** The endpoint of a rank, made when first asked for. */
   static Endpoint of(RankContext context) {
     return context.resource(
         Endpoint.class,
         () -> {
-          boolean oneProcess = context.isThreadWorld() || context.worldSize() == 1;
-          Endpoint made = oneProcess ? LocalEndpoint.of(context) : new TcpEndpoint(context);
+          Endpoint made =
+              isOneProcess(context) ? LocalEndpoint.of(context) : new TcpEndpoint(context);
           context.addPeerListener(made.mailbox());
           LinkShape shape = context.linkShape();
           return shape == null

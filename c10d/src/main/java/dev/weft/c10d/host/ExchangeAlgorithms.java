@@ -185,7 +185,7 @@ final class ExchangeAlgorithms implements Algorithms {
   }
 
   @Override
-  public void close() {}
+  public void close(boolean idle) {}
 
   // ---- pieces ----
 

@@ -194,7 +194,7 @@ final class FabricAlgorithms implements Algorithms {
   }
 
   @Override
-  public synchronized void close() {
+  public synchronized void close(boolean idle) {
     Fabric.FabricGroup there = made;
     made = null;
     if (there != null) {

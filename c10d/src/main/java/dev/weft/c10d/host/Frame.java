@@ -150,7 +150,7 @@ final class Frame {
 
   // ---- signatures ----
 
-  private static byte[] encode(Signature s) {
+  static byte[] encode(Signature s) {
     byte[] operation = s.operation().getBytes(StandardCharsets.UTF_8);
     byte[] reduceOp = s.reduceOp().getBytes(StandardCharsets.UTF_8);
     int size =

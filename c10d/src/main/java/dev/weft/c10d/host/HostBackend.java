@@ -249,10 +249,10 @@ final class HostBackend implements Backend {
 
   @Override
   public void close(Duration timeout) {
-    queue.close(timeout);
+    boolean idle = queue.close(timeout);
     messages.close();
     group.mailbox().closeGroup(group.id());
-    algorithms.close();
+    algorithms.close(idle);
   }
 
   private Work submit(

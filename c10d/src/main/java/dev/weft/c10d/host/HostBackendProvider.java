@@ -3,6 +3,7 @@ package dev.weft.c10d.host;
 import dev.weft.c10d.Backend;
 import dev.weft.c10d.BackendProvider;
 import dev.weft.c10d.GroupContext;
+import dev.weft.c10d.RankContext;
 import java.util.List;
 import java.util.Set;
 
@@ -28,7 +29,7 @@ public final class HostBackendProvider implements BackendProvider {
 
   @Override
   public Backend create(GroupContext group) {
-    return new HostBackend(
-        name(), group, Endpoint.of(group.rankContext()), new ExchangeAlgorithms());
+    RankContext context = group.rankContext();
+    return new HostBackend(name(), group, Endpoint.of(context), new ChosenAlgorithms(context));
   }
 }

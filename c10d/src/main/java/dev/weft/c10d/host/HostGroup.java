@@ -10,7 +10,7 @@ import java.security.NoSuchAlgorithmException;
 import org.jspecify.annotations.Nullable;
 
 /** A group as this backend sees it: its members, the ways to them, and whether it still works. */
-final class HostGroup {
+final class HostGroup implements Round.Pause {
   private final GroupContext context;
   private final long id;
   private final int[] ranks;
@@ -68,7 +68,8 @@ final class HostGroup {
     return endpoint.link(ranks[groupRank]);
   }
 
-  void pause(Object blocker, long nanos, int turn) {
+  @Override
+  public void pause(Round blocker, long nanos, int turn) {
     endpoint.pause(blocker, nanos, turn);
   }
 

@@ -37,19 +37,28 @@ abstract class Lanes {
    * @param sources addresses of equally many elements, one a rank
    */
   static void reduce(DType dtype, ReduceOp op, long[] sources, long numel, long target) {
-    if (numel == 0) {
-      return;
+    if (numel > 0) {
+      int length = (int) Math.min(CHUNK, numel);
+      of(dtype, op, sources.length, length)
+          .reduce(dtype.byteSize(), length, sources, numel, target);
     }
-    int length = (int) Math.min(CHUNK, numel);
-    Lanes lanes = of(dtype, op, sources.length, length);
+  }
+
+  /**
+   * Reduces with these lanes.
+   *
+   * @param width bytes of an element
+   * @param length the lanes' length
+   */
+  final void reduce(int width, int length, long[] sources, long numel, long target) {
     for (long at = 0; at < numel; at += length) {
       int n = (int) Math.min(length, numel - at);
-      long offset = at * dtype.byteSize();
-      lanes.load(sources[0] + offset, n);
+      long offset = at * width;
+      load(sources[0] + offset, n);
       for (int r = 1; r < sources.length; r++) {
-        lanes.combine(sources[r] + offset, n);
+        combine(sources[r] + offset, n);
       }
-      lanes.store(target + offset, n);
+      store(target + offset, n);
     }
   }
 }

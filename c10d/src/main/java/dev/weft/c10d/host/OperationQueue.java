@@ -59,7 +59,7 @@ final class OperationQueue {
       this.held = held;
     }
 
-    void run() {
+    void run(boolean callers) {
       Throwable earlier = broken;
       if (earlier != null) {
         boolean unused = fail(unusable(opName(), earlier));
@@ -67,7 +67,7 @@ final class OperationQueue {
       }
       // Closed in reverse: lent memory is back before staged memory is freed.
       try (Staging staging = new Staging(held);
-          Round r = new Round(group, sequenceNumber(), opName(), Deadline.after(timeout))) {
+          Round r = new Round(group, sequenceNumber(), opName(), Deadline.after(timeout), callers)) {
         round = r;
         body.run(r, staging);
         r.awaitLoans();
@@ -120,7 +120,7 @@ final class OperationQueue {
       lock.unlock();
     }
     if (here) {
-      task.run();
+      task.run(true);
       release();
     }
     if (!async) {
@@ -187,24 +187,30 @@ final class OperationQueue {
         } finally {
           lock.unlock();
         }
-        next.run();
+        next.run(false);
       }
     } finally {
       thread.setName(before);
     }
   }
 
-  /** Waits for what is under way, then refuses the rest. */
-  void close(Duration timeout) {
+  /**
+   * Waits for what is under way, then refuses the rest.
+   *
+   * @return false if something is under way still
+   */
+  boolean close(Duration timeout) {
     List<Task> rest = new ArrayList<>();
+    boolean ended;
     lock.lock();
     try {
       closed = true;
-      if (!awaitIdle(timeout.toNanos())) {
+      ended = awaitIdle(timeout.toNanos());
+      if (!ended) {
         rest.addAll(queue);
         queue.clear();
         group.abort(new OperationTimeoutException("the group was destroyed with work under way"));
-        boolean unused = awaitIdle(5_000_000_000L);
+        ended = awaitIdle(5_000_000_000L);
       }
     } finally {
       lock.unlock();
@@ -212,6 +218,7 @@ final class OperationQueue {
     for (Task t : rest) {
       boolean unused = t.fail(new IllegalStateException(t.opName() + ": the group was destroyed"));
     }
+    return ended;
   }
 
   private boolean awaitIdle(long nanos) {

@@ -2,6 +2,7 @@ package dev.weft.c10d.host;
 
 import dev.weft.tensor.memory.HostMemory;
 import dev.weft.tensor.memory.Memory;
+import java.nio.charset.StandardCharsets;
 
 /**
  * Bytes that arrived. To be used by one thread: {@link #acquire}, read, {@link #release}. Memory
@@ -32,6 +33,11 @@ abstract class Payload {
 
     Inline(byte[] data) {
       this.data = data;
+    }
+
+    /** The bytes as text. */
+    String text() {
+      return new String(data, StandardCharsets.UTF_8);
     }
 
     @Override

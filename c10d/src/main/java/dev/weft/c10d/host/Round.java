@@ -4,6 +4,7 @@ import dev.weft.c10d.Deadline;
 import dev.weft.c10d.DistributedException;
 import dev.weft.c10d.OperationTimeoutException;
 import dev.weft.c10d.PeerFailedException;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -31,20 +32,48 @@ final class Round implements AutoCloseable {
   private final long sequence;
   private final String operation;
   private final Deadline deadline;
-  private final @Nullable Loans[] loans;
-  private final List<Key> keys = new ArrayList<>(3);
+  private final boolean callers;
+  private @Nullable Loans @Nullable [] loans;
+  private @Nullable List<Key> keys;
   private volatile @Nullable Supplier<List<Integer>> missing;
 
-  Round(HostGroup group, long sequence, String operation, Deadline deadline) {
+  /**
+   * A collective about to be carried out.
+   *
+   * @param callers whether this is its caller's thread, which does nothing else meanwhile
+   */
+  Round(
+      HostGroup group, long sequence, String operation, Deadline deadline, boolean callers) {
     this.group = group;
     this.sequence = sequence;
     this.operation = operation;
     this.deadline = deadline;
-    this.loans = new @Nullable Loans[group.size()];
+    this.callers = callers;
+  }
+
+  /** How a thread waits a while. */
+  interface Pause {
+    /**
+     * Returns early or late.
+     *
+     * @param nanos the longest wait that makes sense
+     * @param turn how often it has waited before, from 0
+     */
+    void pause(Round blocker, long nanos, int turn);
   }
 
   HostGroup group() {
     return group;
+  }
+
+  /** Whether its caller waits on this very thread. */
+  boolean isCallers() {
+    return callers;
+  }
+
+  /** The collective's number in its group, from 1. */
+  long sequence() {
+    return sequence;
   }
 
   String describe() {
@@ -127,11 +156,7 @@ final class Round implements AutoCloseable {
       Piece piece = pieces[r];
       if (piece != null && r != group.rank()) {
         key = key == null ? key(phase) : key;
-        Loans lent = loans[r];
-        if (lent == null) {
-          lent = new Loans();
-          loans[r] = lent;
-        }
+        Loans lent = loansTo(r);
         group.link(r).lend(key, group.rank(), piece.address(), piece.bytes(), lent);
       }
     }
@@ -149,9 +174,60 @@ final class Round implements AutoCloseable {
     }
   }
 
+  /** Tells all other ranks something. */
+  void tell(int phase, String text) {
+    Key key = new Key(group.id(), sequence, phase);
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    for (int r = 0; r < group.size(); r++) {
+      if (r != group.rank()) {
+        group.link(r).send(key, group.rank(), null, bytes);
+      }
+    }
+  }
+
+  /** Waits for what a rank tells. */
+  String toldBy(int phase, int rank) {
+    boolean[] from = new boolean[group.size()];
+    from[rank] = true;
+    return text(collect(key(phase), from)[rank]);
+  }
+
+  /** Waits for what all ranks tell; the own words are given. */
+  String[] toldByAll(int phase, String own) {
+    Message[] messages = collect(key(phase), others());
+    String[] out = new String[messages.length];
+    for (int r = 0; r < out.length; r++) {
+      out[r] = r == group.rank() ? own : text(messages[r]);
+    }
+    return out;
+  }
+
+  private static String text(Message message) {
+    return ((Payload.Inline) Objects.requireNonNull(message.payload())).text();
+  }
+
+  private Loans loansTo(int rank) {
+    @Nullable Loans[] all = loans;
+    if (all == null) {
+      all = new @Nullable Loans[group.size()];
+      loans = all;
+    }
+    Loans lent = all[rank];
+    if (lent == null) {
+      lent = new Loans();
+      all[rank] = lent;
+    }
+    return lent;
+  }
+
   private Key key(int phase) {
     Key key = new Key(group.id(), sequence, phase);
-    keys.add(key);
+    List<Key> all = keys;
+    if (all == null) {
+      all = new ArrayList<>(3);
+      keys = all;
+    }
+    all.add(key);
     return key;
   }
 
@@ -230,6 +306,9 @@ final class Round implements AutoCloseable {
 
   /** Waits until no peer reads this rank's memory any more. */
   void awaitLoans() {
+    if (loans == null) {
+      return;
+    }
     waitUntil(
         () -> borrowers().isEmpty(), this::borrowers, " did not take this rank's data in time");
   }
@@ -237,8 +316,9 @@ final class Round implements AutoCloseable {
   /** Global ranks that still read this rank's memory. */
   private List<Integer> borrowers() {
     List<Integer> out = null;
-    for (int r = 0; r < loans.length; r++) {
-      Loans lent = loans[r];
+    @Nullable Loans[] all = Objects.requireNonNull(loans);
+    for (int r = 0; r < all.length; r++) {
+      Loans lent = all[r];
       if (lent != null && !lent.allBack()) {
         out = out == null ? new ArrayList<>() : out;
         out.add(group.globalRank(r));
@@ -248,9 +328,19 @@ final class Round implements AutoCloseable {
   }
 
   private void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent, String words) {
-    if (done.getAsBoolean() || Spinning.until(done)) {
-      return;
+    if (!done.getAsBoolean() && !Spinning.until(done)) {
+      waitUntil(done, absent, words, group);
     }
+  }
+
+  /**
+   * Waits until something is so, as long as no rank fails or leaves that is waited for.
+   *
+   * @param absent the global ranks that are waited for
+   * @param words what they have not done, for the error when time is up
+   * @param how asked again and again to wait
+   */
+  void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent, String words, Pause how) {
     Mailbox mailbox = group.mailbox();
     Thread thread = Thread.currentThread();
     missing = absent;
@@ -274,7 +364,7 @@ final class Round implements AutoCloseable {
         if (nanos == 0) {
           throw timedOut(absent.get(), words);
         }
-        group.pause(this, nanos, turn);
+        how.pause(this, nanos, turn);
         if (Thread.interrupted()) {
           thread.interrupt();
           throw new DistributedException(describe() + " was interrupted");
@@ -314,12 +404,16 @@ final class Round implements AutoCloseable {
    */
   @Override
   public void close() {
-    for (Key key : keys) {
-      group.mailbox().close(key);
+    if (keys != null) {
+      for (Key key : keys) {
+        group.mailbox().close(key);
+      }
     }
-    for (Loans lent : loans) {
-      if (lent != null && !lent.allBack()) {
-        lent.revoke();
+    if (loans != null) {
+      for (Loans lent : loans) {
+        if (lent != null && !lent.allBack()) {
+          lent.revoke();
+        }
       }
     }
   }

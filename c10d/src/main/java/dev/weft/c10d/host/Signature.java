@@ -47,6 +47,18 @@ record Signature(
     return root < globalRanks.length ? String.valueOf(globalRanks[root]) : "group rank " + root;
   }
 
+  /** Whether another says the very same. */
+  boolean isSameAs(@Nullable Signature other) {
+    return other != null
+        && operation.equals(other.operation)
+        && dtype == other.dtype
+        && reduceOp.equals(other.reduceOp)
+        && root == other.root
+        && Arrays.equals(shape, other.shape)
+        && Arrays.equals(sent, other.sent)
+        && Arrays.equals(received, other.received);
+  }
+
   long sentTo(int rank) {
     long[] all = sent == null ? NOTHING : sent;
     return all.length == 1 ? all[0] : all[rank];

@@ -16,9 +16,9 @@ final class Staging implements AutoCloseable {
   private record Late(long address, StridedTensor tensor) {}
 
   private final List<Storage> held;
-  private final List<Block> blocks = new ArrayList<>(0);
-  private final List<Fabric.Transfer> transfers = new ArrayList<>(0);
-  private final List<Late> late = new ArrayList<>(0);
+  private List<Block> blocks = List.of();
+  private List<Fabric.Transfer> transfers = List.of();
+  private List<Late> late = List.of();
 
   /** For tensors whose storages someone else holds. */
   Staging() {
@@ -36,7 +36,7 @@ final class Staging implements AutoCloseable {
 
   /** Says that a library uses the memory; returns the transfer. */
   Fabric.Transfer usedBy(Fabric.Transfer transfer) {
-    transfers.add(transfer);
+    transfers = with(transfers, transfer);
     return transfer;
   }
 
@@ -58,7 +58,7 @@ final class Staging implements AutoCloseable {
       return direct(t);
     }
     Piece piece = block(bytes(t));
-    late.add(new Late(piece.address(), t));
+    late = with(late, new Late(piece.address(), t));
     return piece;
   }
 
@@ -68,7 +68,7 @@ final class Staging implements AutoCloseable {
       return direct(t);
     }
     Piece piece = copy(t);
-    late.add(new Late(piece.address(), t));
+    late = with(late, new Late(piece.address(), t));
     return piece;
   }
 
@@ -85,8 +85,15 @@ final class Staging implements AutoCloseable {
       return new Piece(0, 0);
     }
     long address = HostMemory.allocate(bytes);
-    blocks.add(new Block(address, bytes));
+    blocks = with(blocks, new Block(address, bytes));
     return new Piece(address, bytes);
+  }
+
+  /** Most collectives stage nothing. */
+  private static <T> List<T> with(List<T> list, T more) {
+    List<T> out = list.isEmpty() ? new ArrayList<>() : list;
+    out.add(more);
+    return out;
   }
 
   private static Piece direct(StridedTensor t) {
@@ -99,6 +106,10 @@ final class Staging implements AutoCloseable {
 
   @Override
   public void close() {
+    if (transfers.isEmpty()) {
+      free();
+      return;
+    }
     List<Fabric.Transfer> running = new ArrayList<>(transfers);
     running.removeIf(Fabric.Transfer::isDone);
     if (running.isEmpty()) {
@@ -118,6 +129,6 @@ final class Staging implements AutoCloseable {
 
   private void free() {
     blocks.forEach(b -> HostMemory.free(b.address(), b.bytes()));
-    blocks.clear();
+    blocks = List.of();
   }
 }

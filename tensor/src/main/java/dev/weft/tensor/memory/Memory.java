@@ -3,6 +3,7 @@ package dev.weft.tensor.memory;
 import java.lang.reflect.Field;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
+import java.nio.MappedByteBuffer;
 import sun.misc.Unsafe;
 
 /**
@@ -41,6 +42,11 @@ public final class Memory {
       throw new IllegalArgumentException("buffer " + direct + " is not direct");
     }
     return UNSAFE.getLong(direct, BUFFER_ADDRESS);
+  }
+
+  /** Gives a mapped file's memory back; its address must not be used any more. */
+  public static void unmap(MappedByteBuffer mapped) {
+    UNSAFE.invokeCleaner(mapped);
   }
 
   static long malloc(long bytes) {
@@ -161,6 +167,16 @@ public final class Memory {
   /** Writes a long. */
   public static void putLong(long address, long value) {
     UNSAFE.putLong(address, value);
+  }
+
+  /** Reads a long that other threads or processes write, and sees what they wrote before it. */
+  public static long getLongAcquire(long address) {
+    return UNSAFE.getLongVolatile(null, address);
+  }
+
+  /** Writes a long after all that was written before, as other threads or processes see it. */
+  public static void putLongRelease(long address, long value) {
+    UNSAFE.putOrderedLong(null, address, value);
   }
 
   /** Reads an int. */

@@ -1,0 +1,102 @@
+package dev.weft.bench;
+
+import dev.weft.bench.CollectiveCase.Operation;
+import dev.weft.c10d.ProcessGroup;
+import dev.weft.c10d.ReduceOp;
+import dev.weft.c10d.Work;
+import dev.weft.tensor.Tensor;
+import dev.weft.tensor.TensorScope;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Collectives of float32 vectors between the ranks of a group, in microseconds a call. All ranks
+ * run it together. A repetition is a refill, a barrier, and k calls back to back on the clock; its
+ * value is that of its slowest rank. The first and the last are checked.
+ *
+ * <p>A size is that of the whole vector: what all_reduce and broadcast work on, what all_gather
+ * makes, what a rank gives to reduce_scatter and all_to_all. Ping-pong is half a round trip of two
+ * ranks.
+ */
+public final class CollectiveBenchmark {
+  /** The sizes that are measured unless others are named. */
+  public static final List<Long> SIZES =
+      List.of(1L << 10, 1L << 14, 1L << 16, 1L << 18, 1L << 20, 1L << 22, 1L << 24, 1L << 26);
+
+  private final ProcessGroup group;
+  private final @Nullable Rows rows;
+
+  /** How often a size is measured: warm-up calls for the compiler, repetitions, calls in each. */
+  private record Plan(int warmUpCalls, int repetitions, int calls) {
+    static Plan of(long bytes) {
+      if (bytes <= 1 << 14) {
+        return new Plan(4000, 20, 32);
+      } else if (bytes <= 1 << 18) {
+        return new Plan(400, 20, 8);
+      } else if (bytes <= 1 << 22) {
+        return new Plan(30, 15, 1);
+      }
+      return new Plan(2, 7, 1);
+    }
+  }
+
+  /**
+   * A benchmark.
+   *
+   * @param rows where rank 0 puts the results; null on the others
+   */
+  public CollectiveBenchmark(ProcessGroup group, @Nullable Rows rows) {
+    this.group = group;
+    this.rows = rows;
+  }
+
+  /** Measures every operation at every size. */
+  public void run(List<Long> sizes) {
+    for (Operation operation : Operation.values()) {
+      if (operation == Operation.BARRIER) {
+        measure(operation, 0);
+      } else if (operation != Operation.PINGPONG || group.size() == 2) {
+        sizes.forEach(bytes -> measure(operation, bytes));
+      }
+    }
+  }
+
+  private void measure(Operation operation, long bytes) {
+    Plan plan = Plan.of(bytes);
+    try (TensorScope scope = TensorScope.open()) {
+      CollectiveCase one = new CollectiveCase(operation, group, bytes);
+      for (int done = 0; done < plan.warmUpCalls(); done += plan.calls()) {
+        double unused = repetition(one, plan.calls(), done == 0);
+      }
+      double[] micros = new double[plan.repetitions()];
+      for (int r = 0; r < micros.length; r++) {
+        micros[r] = repetition(one, plan.calls(), r == micros.length - 1);
+      }
+      Tensor slowest = Tensor.of(micros);
+      Work unused = group.allReduce(slowest, ReduceOp.MAX);
+      if (rows != null) {
+        rows.add(
+            operation.label(),
+            Timing.Result.of(slowest.toDoubleArray()),
+            "n",
+            group.size(),
+            "bytes",
+            bytes);
+      }
+    }
+  }
+
+  private double repetition(CollectiveCase one, int calls, boolean check) {
+    one.reset();
+    Work unused = group.barrier();
+    long start = System.nanoTime();
+    for (int i = 0; i < calls; i++) {
+      one.run();
+    }
+    double micros = (System.nanoTime() - start) / 1e3 / calls;
+    if (check) {
+      one.check(calls);
+    }
+    return one.isRoundTrip() ? micros / 2 : micros;
+  }
+}

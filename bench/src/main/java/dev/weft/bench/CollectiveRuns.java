@@ -1,0 +1,71 @@
+package dev.weft.bench;
+
+import dev.weft.c10d.Distributed;
+import dev.weft.c10d.DistributedException;
+import dev.weft.c10d.LocalWorld;
+import dev.weft.c10d.elastic.LaunchConfig;
+import dev.weft.c10d.elastic.LocalLauncher;
+import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/** Runs {@link CollectiveBenchmark} between threads of this JVM or between processes it starts. */
+public final class CollectiveRuns {
+  /** How the ranks reach each other. */
+  public enum Transport {
+    /** Threads of one JVM. */
+    LOCAL,
+    /** Processes, over TCP on loopback. */
+    TCP,
+    /** Processes, through shared memory. */
+    SHM;
+
+    String impl() {
+      return "weft-" + name().toLowerCase(Locale.ROOT);
+    }
+  }
+
+  private CollectiveRuns() {}
+
+  /**
+   * Measures one transport with so many ranks.
+   *
+   * @param sizes of the vectors, in bytes: multiples of 4 times the number of ranks
+   * @param out where the rows are printed
+   */
+  public static void run(Transport transport, int ranks, List<Long> sizes, PrintStream out) {
+    for (long size : sizes) {
+      if (size <= 0 || size % (4L * ranks) != 0 || size / 4 > Integer.MAX_VALUE) {
+        throw new IllegalArgumentException(
+            "size " + size + "; expected a multiple of " + 4 * ranks + " below 2^33");
+      }
+    }
+    if (transport == Transport.LOCAL) {
+      LocalWorld.run(
+          ranks,
+          rank -> {
+            Rows rows = rank == 0 ? new Rows(transport.impl(), out) : null;
+            new CollectiveBenchmark(Distributed.world(), rows).run(sizes);
+          });
+      return;
+    }
+    List<String> arguments = new ArrayList<>();
+    arguments.add(transport.impl());
+    sizes.forEach(s -> arguments.add(String.valueOf(s)));
+    int code =
+        LocalLauncher.run(
+            LaunchConfig.of(CollectiveRank.class.getName(), ranks)
+                .arguments(arguments)
+                .jvmArguments(ManagementFactory.getRuntimeMXBean().getInputArguments())
+                .environment(Map.of("WEFT_HOST_TRANSPORT", transport.name()))
+                .prefixOutput(false)
+                .output(out, System.err)
+                .build());
+    if (code != 0) {
+      throw new DistributedException("a rank of the benchmark ended with code " + code);
+    }
+  }
+}

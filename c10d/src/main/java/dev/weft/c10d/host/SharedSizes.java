@@ -1,0 +1,55 @@
+package dev.weft.c10d.host;
+
+import java.util.Map;
+
+/** How large the parts of a {@link SharedSegment} are, by measurement. Stateless. */
+final class SharedSizes {
+  static final String INLINE = "WEFT_SHM_INLINE";
+  static final String CHUNK = "WEFT_SHM_CHUNK";
+
+  private static final int INLINE_BYTES = 1 << 14;
+  private static final int CHUNK_BYTES = 1 << 18;
+
+  /** Many ranks have shorter chunks, as all are to be there at a time. */
+  private static final int CHUNKS_BYTES = 1 << 24;
+
+  private static final int LOCAL_RANKS = 64;
+
+  private SharedSizes() {}
+
+  static SharedLayout layout(int ranks, Map<String, String> environment) {
+    return new SharedLayout(
+        ranks,
+        value(environment, INLINE, INLINE_BYTES, 0),
+        value(environment, CHUNK, Math.min(CHUNK_BYTES, CHUNKS_BYTES / ranks), 64 * ranks));
+  }
+
+  /** For threads, which read each other's memory; slots hold addresses only. */
+  static SharedLayout local(int ranks) {
+    return new SharedLayout(ranks, INLINE_BYTES, Long.BYTES * ranks);
+  }
+
+  /** Whether so many threads share a segment: all look at the counters of all. */
+  static boolean isForThreads(int ranks) {
+    return ranks > 1 && ranks <= LOCAL_RANKS;
+  }
+
+  private static int value(Map<String, String> environment, String name, int otherwise, int least) {
+    String text = environment.get(name);
+    if (text == null || text.isBlank()) {
+      return otherwise;
+    }
+    int most = 1 << 28;
+    try {
+      int value = Integer.parseInt(text.trim());
+      if (value >= least && value <= most) {
+        return value;
+      }
+    } catch (NumberFormatException e) {
+      throw new IllegalArgumentException(
+          name + " is '" + text + "'; expected a number of bytes", e);
+    }
+    throw new IllegalArgumentException(
+        name + " is " + text.trim() + "; expected " + least + " to " + most + " bytes");
+  }
+}
