@@ -39,8 +39,7 @@ final class ChosenAlgorithms implements Algorithms {
     SharedSegment segment = null;
     boolean direct = Endpoint.isOneProcess(context);
     if (direct) {
-      segment =
-          SharedSizes.isForThreads(group.size()) ? LocalSegments.of(context, group) : null;
+      segment = SharedSizes.isForThreads(group.size()) ? LocalSegments.of(context, group) : null;
     } else if (group.size() > 1) {
       segment = mapped(round);
     }

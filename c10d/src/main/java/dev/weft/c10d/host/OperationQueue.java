@@ -67,7 +67,8 @@ final class OperationQueue {
       }
       // Closed in reverse: lent memory is back before staged memory is freed.
       try (Staging staging = new Staging(held);
-          Round r = new Round(group, sequenceNumber(), opName(), Deadline.after(timeout), callers)) {
+          Round r =
+              new Round(group, sequenceNumber(), opName(), Deadline.after(timeout), callers)) {
         round = r;
         body.run(r, staging);
         r.awaitLoans();

@@ -42,8 +42,7 @@ final class Round implements AutoCloseable {
    *
    * @param callers whether this is its caller's thread, which does nothing else meanwhile
    */
-  Round(
-      HostGroup group, long sequence, String operation, Deadline deadline, boolean callers) {
+  Round(HostGroup group, long sequence, String operation, Deadline deadline, boolean callers) {
     this.group = group;
     this.sequence = sequence;
     this.operation = operation;

@@ -9,8 +9,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The collectives of one group through a {@link SharedSegment}. Where the ranks are threads, short
- * data go through it, and ranks lend each other the memory of long ones. Reductions go in the order of
- * ranks, so every rank gets the same bits, and the same as over TCP.
+ * data go through it, and ranks lend each other the memory of long ones. Reductions go in the order
+ * of ranks, so every rank gets the same bits, and the same as over TCP.
  */
 final class SharedCollectives implements Algorithms {
   private static final int ALL = -1;

@@ -7,9 +7,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Carries out {@link SharedMove}s. What a rank gives goes along with its call where it is short,
- * else through its slots, chunk after chunk, while others take the chunk before; or it is
- * read where it lies. Used by one thread
- * at a time.
+ * else through its slots, chunk after chunk, while others take the chunk before; or it is read
+ * where it lies. Used by one thread at a time.
  */
 final class SharedMover {
   /** A transfer is cut into so many chunks at least, so that ranks work at the same time. */

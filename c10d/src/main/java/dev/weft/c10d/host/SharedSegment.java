@@ -13,8 +13,8 @@ import java.util.Arrays;
 
 /**
  * Memory that all ranks of a group have: mapped from one file, or that of the process whose threads
- * they are. Counters are written with release and
- * read with acquire, by any thread; the rest is for one thread of each rank at a time.
+ * they are. Counters are written with release and read with acquire, by any thread; the rest is for
+ * one thread of each rank at a time.
  */
 final class SharedSegment {
   /** The token's length. */

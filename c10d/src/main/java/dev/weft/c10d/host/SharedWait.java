@@ -7,10 +7,10 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 
 /**
- * Waits until counters of other ranks have come so far: a busy wait where each rank can have
- * a processor of its own, else a while in which it lets others run, then naps that grow with the
- * time already waited. Where the rank's own thread goes on meanwhile there are naps alone.
- * Nobody wakes it but the end of a rank. Used by one thread at a time.
+ * Waits until counters of other ranks have come so far: a busy wait where each rank can have a
+ * processor of its own, else a while in which it lets others run, then naps that grow with the time
+ * already waited. Where the rank's own thread goes on meanwhile there are naps alone. Nobody wakes
+ * it but the end of a rank. Used by one thread at a time.
  */
 final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Round.Pause {
   /** The rank takes part too late, or its data do. */

@@ -11,8 +11,7 @@ import picocli.CommandLine.Option;
 /** {@code weft bench slow-link}. */
 @Command(
     name = "slow-link",
-    description =
-        "Tokens and time to a loss over a slow link, synchronously and with local steps.",
+    description = "Tokens and time to a loss over a slow link, synchronously and with local steps.",
     mixinStandardHelpOptions = true,
     sortOptions = false)
 final class SlowLinkCommand implements Callable<Integer> {
