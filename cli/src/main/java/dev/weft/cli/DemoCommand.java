@@ -7,6 +7,7 @@ import dev.weft.examples.reference.GptConfig;
 import dev.weft.examples.reference.GptDemo;
 import dev.weft.examples.reference.GptTraining;
 import dev.weft.examples.reference.Layout;
+import dev.weft.tensor.Device;
 import dev.weft.tensor.cuda.Cuda;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -81,7 +82,11 @@ final class DemoCommand implements Callable<Integer> {
                 + ": NCCL tells the ranks of one GPU apart by NCCL_HOSTID, which a process has once;"
                 + " leave --in-process out");
       }
-      List<Boolean> good = LocalWorld.call(ranks, rank -> GptDemo.run(options, System.out));
+      LocalWorld world = LocalWorld.of(ranks);
+      if (device.equals("cuda")) {
+        world = world.backend("cpu:host,cuda:nccl").devices(Device::cuda);
+      }
+      List<Boolean> good = world.call(rank -> GptDemo.run(options, System.out));
       return good.contains(false) ? 1 : 0;
     }
     return LocalLauncher.run(

@@ -10,6 +10,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.Tensors;
 import dev.weft.tensor.autograd.Autograd;
+import dev.weft.tensor.op.Creation;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -39,11 +40,17 @@ final class Channel {
     final List<Work> sends = new ArrayList<>();
     // Whether each activation is preceded by its form.
     boolean variable;
+    // Whether messages of a GPU travel over the host, as those of the first step do: a kernel that
+    // waits for another rank's message holds up the driver when it loads code, which the first step
+    // does everywhere, and ranks would wait for each other in a circle.
+    boolean overHost;
 
     Shared(DeviceMesh mesh, Device device, int microbatches) {
       this.mesh = mesh;
       this.device = device;
       this.microbatches = microbatches;
+      this.overHost =
+          device.isCuda() && mesh.size() > 1 && mesh.getGroup().controlDevice().isCpu();
     }
 
     /** Waits until all sends are done. */
@@ -83,7 +90,21 @@ final class Channel {
   }
 
   /** A message, with the work that brings it, if that is another rank's. */
-  private record Arriving(StridedTensor tensor, @Nullable Work work) {}
+  private record Arriving(StridedTensor tensor, @Nullable Work work) {
+    /** Where it has arrived on the host only, it is moved. */
+    StridedTensor on(Device device) {
+      if (work != null) {
+        work.await();
+      }
+      if (tensor.device().equals(device)) {
+        return tensor;
+      }
+      StridedTensor moved =
+          TensorScope.outside(() -> Autograd.noGrad(() -> (StridedTensor) tensor.to(device)));
+      tensor.close();
+      return moved;
+    }
+  }
 
   Channel(
       @Nullable String skip,
@@ -146,8 +167,8 @@ final class Channel {
   }
 
   private Arriving receive(boolean activation, int microbatch, Form form) {
-    StridedTensor t =
-        TensorScope.outside(() -> Tensors.empty(form.dtype, shared.device, form.sizes));
+    Device device = shared.overHost ? Device.CPU : shared.device;
+    StridedTensor t = TensorScope.outside(() -> Tensors.empty(form.dtype, device, form.sizes));
     ProcessGroup group = activation ? forward : backward;
     return new Arriving(t, group.irecv(t, peer(activation ? from : to), tag(microbatch)));
   }
@@ -173,10 +194,7 @@ final class Channel {
             ? early
             : receive(
                 activation, microbatch, Objects.requireNonNull(forms.get(formKey(microbatch))));
-    if (message.work != null) {
-      message.work.await();
-    }
-    return message.tensor;
+    return message.on(shared.device);
   }
 
   private Form receiveForm(int microbatch) {
@@ -234,9 +252,28 @@ final class Channel {
       return;
     }
     ProcessGroup group = activation ? forward : backward;
-    shared.sends.add(
-        group.isend(
-            Autograd.noGrad(() -> value.detach()), peer(activation ? to : from), tag(microbatch)));
+    Tensor plain =
+        Autograd.noGrad(() -> shared.overHost ? value.detach().to(Device.CPU) : value.detach());
+    shared.sends.add(group.isend(plain, peer(activation ? to : from), tag(microbatch)));
+  }
+
+  /**
+   * Sends a message of one element each way between devices, so that they are connected before a
+   * step sends by them; adds the works that end with that.
+   *
+   * @param rank this one, in the mesh dimension
+   */
+  void connect(int rank, List<Work> works) {
+    int ranks = shared.mesh.size();
+    if (local || (from % ranks != rank && to % ranks != rank)) {
+      return;
+    }
+    boolean sends = from % ranks == rank;
+    int other = peer(sends ? to : from);
+    Tensor out = Creation.full(1, DType.FLOAT32, shared.device, 1);
+    Tensor in = Creation.full(0, DType.FLOAT32, shared.device, 1);
+    works.add(sends ? forward.isend(out, other, 0) : forward.irecv(in, other, 0));
+    works.add(sends ? backward.irecv(in, other, 0) : backward.isend(out, other, 0));
   }
 
   private void sendForm(int microbatch, Form form) {

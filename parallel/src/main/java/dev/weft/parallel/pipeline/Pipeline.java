@@ -3,14 +3,17 @@ package dev.weft.parallel.pipeline;
 import dev.weft.c10d.Distributed;
 import dev.weft.c10d.GroupOptions;
 import dev.weft.c10d.ProcessGroup;
+import dev.weft.c10d.Work;
 import dev.weft.mesh.DeviceMesh;
 import dev.weft.nn.Module;
 import dev.weft.parallel.GradientSync;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
+import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.cuda.Cuda;
 import dev.weft.tensor.op.Pointwise;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -24,7 +27,8 @@ import org.jspecify.annotations.Nullable;
  * <p>Stage s lies on rank s modulo the number of ranks. Stages pass one plain tensor on to the
  * next, and others to later ones where {@link #withSkip} says so, of the same shape and dtype in
  * every microbatch; they tell each other which in the first step. Sends and receives are posted and
- * never block, so that ranks cannot wait for each other in a circle.
+ * never block, so that ranks cannot wait for each other in a circle. On GPUs the first step's go
+ * over the host, where the group has a backend for it.
  */
 public final class Pipeline {
   // How many actions ahead a rank asks for the message that the action starts with.
@@ -220,6 +224,7 @@ public final class Pipeline {
         }
       }
       shared.finish();
+      connect();
       done = true;
     } finally {
       if (!done) {
@@ -228,6 +233,20 @@ public final class Pipeline {
       }
     }
     return total;
+  }
+
+  /** After the first step on GPUs: from now on messages go between these. */
+  private void connect() {
+    if (!shared.overHost) {
+      return;
+    }
+    shared.overHost = false;
+    try (TensorScope scope = TensorScope.open()) {
+      List<Work> works = new ArrayList<>();
+      channels.forEach(c -> c.connect(rank, works));
+      Duration limit = shared.mesh.getGroup().timeout();
+      works.forEach(w -> w.await(limit));
+    }
   }
 
   /** A microbatch's part of the mean loss. */

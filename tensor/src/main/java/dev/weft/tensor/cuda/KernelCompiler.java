@@ -9,14 +9,21 @@ import static org.bytedeco.cuda.global.nvrtc.nvrtcGetProgramLog;
 import static org.bytedeco.cuda.global.nvrtc.nvrtcGetProgramLogSize;
 import static org.bytedeco.cuda.global.nvrtc.nvrtcVersion;
 
+import com.google.common.base.Throwables;
 import com.google.common.hash.Hashing;
+import com.google.common.util.concurrent.Uninterruptibles;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
 import org.bytedeco.cuda.nvrtc._nvrtcProgram;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.PointerPointer;
@@ -36,6 +43,7 @@ final class KernelCompiler {
   private static final AtomicLong NANOS = new AtomicLong();
   private static final AtomicLong COMPILED = new AtomicLong();
   private static final AtomicLong CACHED = new AtomicLong();
+  private static final Map<Path, FutureTask<byte[]>> UNDER_WAY = new ConcurrentHashMap<>();
   private static volatile boolean warned;
 
   private KernelCompiler() {}
@@ -79,14 +87,39 @@ final class KernelCompiler {
                     + ".cubin");
     byte[] code = read(file);
     if (code == null) {
-      code = build(title, name, source, options);
-      write(file, code);
-      COMPILED.incrementAndGet();
+      UsualKernels.prepare(architecture);
+      code = once(file, () -> build(title, name, source, options));
     } else {
       CACHED.incrementAndGet();
     }
     NANOS.addAndGet(System.nanoTime() - start);
     return code;
+  }
+
+  /** Has one thread build what several ask for at a time. */
+  private static byte[] once(Path file, Supplier<byte[]> build) {
+    FutureTask<byte[]> own =
+        new FutureTask<>(
+            () -> {
+              byte[] code = build.get();
+              write(file, code);
+              COMPILED.incrementAndGet();
+              return code;
+            });
+    FutureTask<byte[]> other = UNDER_WAY.putIfAbsent(file, own);
+    if (other == null) {
+      own.run();
+    }
+    try {
+      return Uninterruptibles.getUninterruptibly(other == null ? own : other);
+    } catch (ExecutionException e) {
+      Throwables.throwIfUnchecked(e.getCause());
+      throw new IllegalStateException("a kernel could not be compiled", e);
+    } finally {
+      if (other == null) {
+        boolean unused = UNDER_WAY.remove(file, own);
+      }
+    }
   }
 
   private static String version() {

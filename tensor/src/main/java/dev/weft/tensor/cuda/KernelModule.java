@@ -69,9 +69,7 @@ public final class KernelModule {
     }
     CUmod_st module = loaded.get(device);
     if (module == null) {
-      byte[] code =
-          KernelCompiler.compile(
-              toString(), file, source(), Cuda.properties(device).architecture());
+      byte[] code = compile(Cuda.properties(device).architecture());
       CudaThread.bind(device);
       // Makes the device's primary context current on this thread, which the driver API needs.
       CudaCheck.runtime("cudaFree", cudaFree((Pointer) null));
@@ -82,6 +80,11 @@ public final class KernelModule {
       loaded.set(device, module);
     }
     return module;
+  }
+
+  /** Its machine code, from the cache or compiled now. */
+  byte[] compile(String architecture) {
+    return KernelCompiler.compile(toString(), file, source(), architecture);
   }
 
   private String source() {
