@@ -49,8 +49,7 @@ final class Channel {
       this.mesh = mesh;
       this.device = device;
       this.microbatches = microbatches;
-      this.overHost =
-          device.isCuda() && mesh.size() > 1 && mesh.getGroup().controlDevice().isCpu();
+      this.overHost = device.isCuda() && mesh.size() > 1 && mesh.getGroup().controlDevice().isCpu();
     }
 
     /** Waits until all sends are done. */
