@@ -9,9 +9,7 @@ import static org.bytedeco.cuda.global.nvrtc.nvrtcGetProgramLog;
 import static org.bytedeco.cuda.global.nvrtc.nvrtcGetProgramLogSize;
 import static org.bytedeco.cuda.global.nvrtc.nvrtcVersion;
 
-import com.google.common.base.Throwables;
 import com.google.common.hash.Hashing;
-import com.google.common.util.concurrent.Uninterruptibles;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -19,9 +17,9 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 import org.bytedeco.cuda.nvrtc._nvrtcProgram;
@@ -43,7 +41,7 @@ final class KernelCompiler {
   private static final AtomicLong NANOS = new AtomicLong();
   private static final AtomicLong COMPILED = new AtomicLong();
   private static final AtomicLong CACHED = new AtomicLong();
-  private static final Map<Path, FutureTask<byte[]>> UNDER_WAY = new ConcurrentHashMap<>();
+  private static final Map<Path, CompletableFuture<byte[]>> UNDER_WAY = new ConcurrentHashMap<>();
   private static volatile boolean warned;
 
   private KernelCompiler() {}
@@ -98,27 +96,29 @@ final class KernelCompiler {
 
   /** Has one thread build what several ask for at a time. */
   private static byte[] once(Path file, Supplier<byte[]> build) {
-    FutureTask<byte[]> own =
-        new FutureTask<>(
-            () -> {
-              byte[] code = build.get();
-              write(file, code);
-              COMPILED.incrementAndGet();
-              return code;
-            });
-    FutureTask<byte[]> other = UNDER_WAY.putIfAbsent(file, own);
-    if (other == null) {
-      own.run();
+    CompletableFuture<byte[]> own = new CompletableFuture<>();
+    CompletableFuture<byte[]> other = UNDER_WAY.putIfAbsent(file, own);
+    if (other != null) {
+      try {
+        return other.join();
+      } catch (CompletionException e) {
+        if (e.getCause() instanceof RuntimeException r) {
+          throw r;
+        }
+        throw e;
+      }
     }
     try {
-      return Uninterruptibles.getUninterruptibly(other == null ? own : other);
-    } catch (ExecutionException e) {
-      Throwables.throwIfUnchecked(e.getCause());
-      throw new IllegalStateException("a kernel could not be compiled", e);
+      byte[] code = build.get();
+      write(file, code);
+      COMPILED.incrementAndGet();
+      boolean unused = own.complete(code);
+      return code;
+    } catch (RuntimeException | Error e) {
+      boolean unused = own.completeExceptionally(e);
+      throw e;
     } finally {
-      if (other == null) {
-        boolean unused = UNDER_WAY.remove(file, own);
-      }
+      boolean unused = UNDER_WAY.remove(file, own);
     }
   }
 
