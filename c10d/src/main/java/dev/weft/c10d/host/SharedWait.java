@@ -10,8 +10,8 @@ import java.util.function.Supplier;
 /**
  * Waits for counters of other ranks, and sets this rank's: a short busy wait where each rank can
  * have a processor of its own, then some turns in which it lets others run; then it sleeps until a
- * rank that sets a counter wakes it. Where the rank's own thread goes on meanwhile, it sleeps at once.
- * Used by one thread at a time.
+ * rank that sets a counter wakes it. Where the rank's own thread goes on meanwhile, it sleeps at
+ * once. Used by one thread at a time.
  *
  * <p>A rank that goes to sleep says so and looks once more; one that has set a counter looks who
  * sleeps. Fences between the two on either side see to it that one of them notices.
