@@ -55,6 +55,36 @@ public final class CollectiveRuns {
     List<String> arguments = new ArrayList<>();
     arguments.add(transport.impl());
     sizes.forEach(s -> arguments.add(String.valueOf(s)));
+    launch(transport, ranks, arguments, out);
+  }
+
+  /**
+   * Calls collectives of all kinds for a while and checks their results, see {@link
+   * CollectiveStress}; ends with an exception where one is wrong or does not end in a minute.
+   *
+   * @param out where the number of calls is printed
+   */
+  public static void stress(Transport transport, int ranks, double seconds, PrintStream out) {
+    if (transport == Transport.LOCAL) {
+      LocalWorld.of(ranks)
+          .timeout(CollectiveRank.STALL)
+          .run(
+              rank ->
+                  CollectiveRank.stress(
+                      Distributed.world(),
+                      seconds,
+                      rank == 0 ? new Rows(transport.impl(), out) : null));
+    } else {
+      launch(
+          transport,
+          ranks,
+          List.of(CollectiveRank.STRESS, transport.impl(), String.valueOf(seconds)),
+          out);
+    }
+  }
+
+  private static void launch(
+      Transport transport, int ranks, List<String> arguments, PrintStream out) {
     int code =
         LocalLauncher.run(
             LaunchConfig.of(CollectiveRank.class.getName(), ranks)

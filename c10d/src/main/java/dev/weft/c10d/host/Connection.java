@@ -57,6 +57,11 @@ abstract class Connection implements Link, Incoming.Sink {
   }
 
   @Override
+  public void wake() {
+    enqueue(new Outgoing(Frame.about(Frame.WAKE, 0)));
+  }
+
+  @Override
   public Posting prepare(Letter letter) {
     long number = numbers.incrementAndGet();
     Outgoing outgoing = new Outgoing(Frame.parcel(number, letter), letter.piece(), null);
@@ -185,6 +190,7 @@ abstract class Connection implements Link, Incoming.Sink {
           there.withdraw();
         }
       }
+      case Frame.WAKE -> mailbox.wakeAll();
       case Frame.GOODBYE -> goodbye = true;
       default -> throw new DistributedException("a frame has the unknown type " + type);
     }

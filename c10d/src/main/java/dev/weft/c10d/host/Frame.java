@@ -41,6 +41,9 @@ final class Frame {
   /** The sender leaves the world in good order. */
   static final byte GOODBYE = 7;
 
+  /** The receiver is to look again at what it waits for. */
+  static final byte WAKE = 8;
+
   private static final int KEY = 8 + 8 + 4 + 4;
   private static final byte NO_DTYPE = -1;
 

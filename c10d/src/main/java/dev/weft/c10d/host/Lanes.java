@@ -24,7 +24,8 @@ abstract class Lanes {
   static Lanes of(DType dtype, ReduceOp op, int ranks, int length) {
     return switch (dtype) {
       case FLOAT64 -> new DoubleLanes(op, ranks, length);
-      case FLOAT32, FLOAT16, BFLOAT16 -> new FloatLanes(dtype, op, ranks, length);
+      case FLOAT32 -> new FloatLanes(op, ranks, length);
+      case FLOAT16, BFLOAT16 -> new HalfLanes(dtype, op, ranks, length);
       case INT64 -> new LongLanes(op, length);
       default -> new IntLanes(dtype, op, length);
     };

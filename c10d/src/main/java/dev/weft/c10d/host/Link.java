@@ -18,6 +18,9 @@ interface Link {
   /** Sends memory, which must stay as it is until {@code loans} are back. */
   void lend(Key key, int source, long address, long bytes, Loans loans);
 
+  /** Has the rank look again at what it waits for. */
+  void wake();
+
   /** Prepares a message from rank to rank. */
   Posting prepare(Letter letter);
 

@@ -67,6 +67,11 @@ final class LocalEndpoint implements Endpoint {
     }
 
     @Override
+    public void wake() {
+      target.wakeAll();
+    }
+
+    @Override
     public Posting prepare(Letter letter) {
       Loans loans = new Loans();
       Payload payload = loans.lend(letter.piece().address(), letter.piece().bytes());

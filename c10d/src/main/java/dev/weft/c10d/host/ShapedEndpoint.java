@@ -154,6 +154,11 @@ final class ShapedEndpoint implements Endpoint, Runnable {
     }
 
     @Override
+    public void wake() {
+      hold(0, fast::wake);
+    }
+
+    @Override
     public Posting prepare(Letter letter) {
       return new SlowPosting(this, letter, fast.prepare(letter));
     }

@@ -34,6 +34,9 @@ record SharedLayout(int ranks, int inlineBytes, int slotBytes) {
   /** The last step in which a rank has begun to read memory that others lend. */
   static final int READING = 3 * APART;
 
+  /** Which counter of others a rank sleeps for, plus one; zero when it is awake. */
+  static final int SLEEPING = 5 * APART;
+
   /** Not zero when a rank has given up, and lends nothing any more. */
   static final int REVOKED = 4 * APART;
 

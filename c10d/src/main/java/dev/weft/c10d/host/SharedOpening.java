@@ -42,7 +42,7 @@ final class SharedOpening {
       Memory.put(place + 4, bytes, 0, bytes.length);
       written[parity] = bytes;
     }
-    segment.setCounter(group.rank(), SharedLayout.OPENED, sequence);
+    wait.set(SharedLayout.OPENED, sequence);
     wait.all(round, SharedLayout.OPENED, sequence, SharedWait.NOT_ARRIVED);
     boolean same = fitsItself;
     for (int r = 0; r < group.size() && same; r++) {

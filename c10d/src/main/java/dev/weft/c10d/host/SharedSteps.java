@@ -47,7 +47,7 @@ final class SharedSteps {
 
   /** This rank's data of a step, and of all before, are there. */
   void written(long step) {
-    segment.setCounter(rank, SharedLayout.WRITTEN, step + 1);
+    wait.set(SharedLayout.WRITTEN, step + 1);
   }
 
   /** Waits for another rank's data of a step; their address. */
@@ -60,7 +60,7 @@ final class SharedSteps {
   void read(long step) {
     if (step >= taken) {
       taken = step + 1;
-      segment.setCounter(rank, SharedLayout.READ, taken);
+      wait.set(SharedLayout.READ, taken);
     }
   }
 
@@ -113,7 +113,7 @@ final class SharedSteps {
   void end(long steps) {
     next += steps;
     if (steps > 0) {
-      segment.setCounter(rank, SharedLayout.WRITTEN, next);
+      wait.set(SharedLayout.WRITTEN, next);
       read(next - 1);
     }
   }

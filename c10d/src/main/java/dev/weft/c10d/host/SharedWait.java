@@ -1,5 +1,6 @@
 package dev.weft.c10d.host;
 
+import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
@@ -7,10 +8,13 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 
 /**
- * Waits until counters of other ranks have come so far: a busy wait where each rank can have a
- * processor of its own, else a while in which it lets others run, then naps that grow with the time
- * already waited. Where the rank's own thread goes on meanwhile there are naps alone. Nobody wakes
- * it but the end of a rank. Used by one thread at a time.
+ * Waits for counters of other ranks, and sets this rank's: a short busy wait where each rank can
+ * have a processor of its own, then some turns in which it lets others run; then it sleeps until a
+ * rank that sets a counter wakes it. Where the rank's own thread goes on meanwhile, it sleeps at
+ * once. Used by one thread at a time.
+ *
+ * <p>A rank that goes to sleep says so and looks once more; one that has set a counter looks who
+ * sleeps. Fences between the two on either side see to it that one of them notices.
  */
 final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Round.Pause {
   /** The rank takes part too late, or its data do. */
@@ -19,16 +23,10 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   /** The rank reads too late. */
   static final String NOT_TAKEN = " did not take this rank's data in time";
 
-  /**
-   * Longer than a time slice: where others compete for the processors, ranks that give theirs up
-   * would seldom run at the same time again.
-   */
-  private static final long SPIN_NANOS = 20_000_000;
-
+  // Short: a rank that was just woken is often put on the very processor of the one that spins.
+  private static final long SPIN_NANOS = 10_000;
   private static final int SPINS_BETWEEN = 64;
-  private static final long YIELD_NANOS = 500_000;
-  private static final long SHORTEST_NAP = 50_000;
-  private static final long LONGEST_NAP = 1_000_000;
+  private static final int YIELDS = 50;
 
   private final SharedSegment segment;
   private final HostGroup group;
@@ -37,8 +35,7 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   private int first;
   private int last;
   private long target;
-  private long since;
-  private boolean yields;
+  private int yields;
 
   /**
    * A way to wait.
@@ -49,6 +46,18 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
     this.segment = segment;
     this.group = group;
     this.spins = ranksHere <= Runtime.getRuntime().availableProcessors();
+  }
+
+  /** Sets one of this rank's counters, after all that was written before, and wakes who waits. */
+  void set(int which, long value) {
+    segment.setCounter(group.rank(), which, value);
+    VarHandle.fullFence();
+    for (int r = 0; r < group.size(); r++) {
+      if (r != group.rank() && segment.counter(r, SharedLayout.SLEEPING) == which + 1) {
+        segment.setCounter(r, SharedLayout.SLEEPING, 0);
+        group.link(r).wake();
+      }
+    }
   }
 
   /** Waits for one rank's counter. */
@@ -70,8 +79,7 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
     this.target = target;
     boolean busy = spins && round.isCallers();
     if (!getAsBoolean() && !(busy && spin())) {
-      since = 0;
-      yields = !spins && round.isCallers();
+      yields = round.isCallers() ? YIELDS : 0;
       round.waitUntil(this, this, words, this);
     }
   }
@@ -119,16 +127,15 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
 
   @Override
   public void pause(Round blocker, long nanos, int turn) {
-    long now = System.nanoTime();
-    if (since == 0) {
-      since = now;
-    }
-    long waited = now - since;
-    if (yields && waited < YIELD_NANOS) {
+    if (turn < yields) {
       Spinning.yieldToOthers();
-    } else {
-      long nap = Math.max(SHORTEST_NAP, Math.min(LONGEST_NAP, waited / 8));
-      LockSupport.parkNanos(blocker, Math.min(nanos, nap));
+      return;
     }
+    segment.setCounter(group.rank(), SharedLayout.SLEEPING, which + 1);
+    VarHandle.fullFence();
+    if (!getAsBoolean()) {
+      LockSupport.parkNanos(blocker, nanos);
+    }
+    segment.setCounter(group.rank(), SharedLayout.SLEEPING, 0);
   }
 }

@@ -12,6 +12,7 @@ import picocli.CommandLine.Command;
       OverheadCommand.Dispatch.class,
       OverheadCommand.Distributed.class,
       CollectivesCommand.class,
+      StressCommand.class,
       TrainGptCommand.class,
       GpuHostCommand.class,
       NcclCommand.class,
