@@ -472,13 +472,7 @@ final class NcclCommunicator {
   }
 
   private void abortNow() {
-    boolean mine = false;
-    try {
-      mine = use.tryLock(2, TimeUnit.SECONDS);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
-    // Without the lock another thread is stuck inside NCCL, and only an abort gets it out.
+    boolean mine = awaitUse(0);
     try {
       Cuda.bind(device);
       int code = ncclCommAbort(handle);
@@ -490,6 +484,26 @@ final class NcclCommunicator {
       if (mine) {
         use.unlock();
       }
+    }
+  }
+
+  /**
+   * Takes {@link #use} for the end: waits so long, and a little longer, while nothing fails.
+   *
+   * @return false where another thread is stuck inside NCCL, and only an abort gets it out
+   */
+  private boolean awaitUse(long nanos) {
+    long begin = System.nanoTime();
+    try {
+      while (failure == null && System.nanoTime() - begin < nanos) {
+        if (use.tryLock(100, TimeUnit.MILLISECONDS)) {
+          return true;
+        }
+      }
+      return use.tryLock(2, TimeUnit.SECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return false;
     }
   }
 
@@ -547,14 +561,14 @@ final class NcclCommunicator {
   private void closeNow(Deadline deadline) {
     Cuda.bind(device);
     boolean idle = failure == null && awaitIdle(deadline);
-    use.lock();
+    boolean mine = awaitUse(deadline.remainingNanos());
     try {
       DistributedException closed =
           new DistributedException("group " + backend.describeGroup() + " has been destroyed");
       if (failure == null) {
         failure = closed;
       }
-      if (idle && finalized(deadline)) {
+      if (mine && idle && finalized(deadline)) {
         int code = ncclCommDestroy(handle);
         if (code != ncclSuccess && code != ncclInProgress) {
           LOG.warn("ncclCommDestroy of {} returned {}", this, code);
@@ -567,9 +581,13 @@ final class NcclCommunicator {
         }
       }
       gone();
-      inputsReady.close();
+      if (mine) {
+        inputsReady.close();
+      }
     } finally {
-      use.unlock();
+      if (mine) {
+        use.unlock();
+      }
     }
   }
 
