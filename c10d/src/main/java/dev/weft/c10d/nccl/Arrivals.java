@@ -44,13 +44,16 @@ final class Arrivals {
     if (store.add(key + "/count", 1) == size) {
       store.set(key + "/all", HERE);
     }
-    if (!awaitKey(key + "/all", what)) {
+    if (!awaitKey(key + "/all", what) && !store.check(List.of(key + "/all"))) {
       List<Integer> missing = new ArrayList<>();
       for (int r = 0; r < size; r++) {
         if (!store.check(List.of(key + "/" + r))) {
           missing.add(globalRanks.applyAsInt(r));
         }
       }
+      // Who comes later, or again, must not take this one to be here.
+      boolean unused = store.deleteKey(key + "/" + rank);
+      long unusedCount = store.add(key + "/count", -1);
       throw new OperationTimeoutException(
           what
               + " of group "

@@ -27,6 +27,24 @@ final class UniqueIds {
       IntUnaryOperator globalRanks,
       Deadline deadline) {
     ncclUniqueId id = new ncclUniqueId();
+    try {
+      exchange(id, backend, store, key, rank, size, globalRanks, deadline);
+      return id;
+    } catch (RuntimeException | Error e) {
+      id.close();
+      throw e;
+    }
+  }
+
+  private static void exchange(
+      ncclUniqueId id,
+      NcclBackend backend,
+      Store store,
+      String key,
+      int rank,
+      int size,
+      IntUnaryOperator globalRanks,
+      Deadline deadline) {
     if (rank == 0) {
       NcclLibrary.check("ncclGetUniqueId", ncclGetUniqueId(id));
       byte[] bytes = new byte[nccl.NCCL_UNIQUE_ID_BYTES];
@@ -38,7 +56,7 @@ final class UniqueIds {
     new Arrivals(backend, store, deadline)
         .await(key + "/here", "making a communicator", rank, size, globalRanks);
     if (rank == 0) {
-      return id;
+      return;
     }
     byte[] bytes = store.get(key);
     if (bytes.length != nccl.NCCL_UNIQUE_ID_BYTES) {
@@ -55,6 +73,5 @@ final class UniqueIds {
     if (store.add(key + "/read", 1) == size - 1) {
       boolean unused = store.deleteKey(key) && store.deleteKey(key + "/read");
     }
-    return id;
   }
 }
