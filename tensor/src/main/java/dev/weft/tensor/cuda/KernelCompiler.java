@@ -105,6 +105,9 @@ final class KernelCompiler {
         if (e.getCause() instanceof RuntimeException r) {
           throw r;
         }
+        if (e.getCause() instanceof Error error) {
+          throw error;
+        }
         throw e;
       }
     }
@@ -211,8 +214,12 @@ final class KernelCompiler {
       }
       // Written apart and moved, so that another process never sees half of it.
       Path part = Files.createTempFile(parent, file.getFileName().toString(), ".part");
-      Files.write(part, code);
-      Files.move(part, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+      try {
+        Files.write(part, code);
+        Files.move(part, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+      } finally {
+        boolean unused = Files.deleteIfExists(part); // there after a failure only
+      }
     } catch (IOException e) {
       warn(file, e);
     }

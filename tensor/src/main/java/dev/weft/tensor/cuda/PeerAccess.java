@@ -3,6 +3,7 @@ package dev.weft.tensor.cuda;
 import static org.bytedeco.cuda.global.cudart.cudaDeviceCanAccessPeer;
 import static org.bytedeco.cuda.global.cudart.cudaDeviceEnablePeerAccess;
 import static org.bytedeco.cuda.global.cudart.cudaErrorPeerAccessAlreadyEnabled;
+import static org.bytedeco.cuda.global.cudart.cudaErrorTooManyPeers;
 
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -15,7 +16,8 @@ final class PeerAccess {
   private PeerAccess() {}
 
   /**
-   * Lets a device reach another's memory, where the hardware can; copies work without, only slower.
+   * Lets a device reach another's memory, where the hardware can, and as many others as it can;
+   * copies work without, only slower.
    */
   static void enable(int device, int peer) {
     if (!DONE.add((long) device << 32 | peer)) {
@@ -28,7 +30,7 @@ final class PeerAccess {
     }
     CudaThread.bind(device);
     int code = cudaDeviceEnablePeerAccess(peer, 0);
-    if (code == cudaErrorPeerAccessAlreadyEnabled) {
+    if (code == cudaErrorPeerAccessAlreadyEnabled || code == cudaErrorTooManyPeers) {
       int unused = cudart.cudaGetLastError();
       return;
     }
