@@ -76,6 +76,7 @@ final class SharedSegment {
       byte[] there = new byte[TOKEN];
       buffer.get(0, there);
       if (!Arrays.equals(there, token)) {
+        Memory.unmap(buffer);
         throw new IOException(file + " is another file of the same name");
       }
       return new SharedSegment(layout, Memory.addressOf(buffer), () -> Memory.unmap(buffer));

@@ -18,10 +18,12 @@ final class SharedSizes {
   private SharedSizes() {}
 
   static SharedLayout layout(int ranks, Map<String, String> environment) {
+    int least = 64 * ranks;
+    int chunk = Math.max(least, Math.min(CHUNK_BYTES, CHUNKS_BYTES / ranks));
     return new SharedLayout(
         ranks,
         value(environment, INLINE, INLINE_BYTES, 0),
-        value(environment, CHUNK, Math.min(CHUNK_BYTES, CHUNKS_BYTES / ranks), 64 * ranks));
+        value(environment, CHUNK, chunk, least));
   }
 
   /** For threads, which read each other's memory; slots hold addresses only. */
