@@ -50,7 +50,12 @@ public record LinkShape(int ranksPerIsland, Duration delay, double bytesPerSecon
     }
     double millis = number("WEFT_LINK_DELAY_MS", delay == null ? "0" : delay);
     double megabytes = rate == null ? Double.POSITIVE_INFINITY : number("WEFT_LINK_MB_S", rate);
-    double island = number("WEFT_LINK_ISLAND", environment.getOrDefault("WEFT_LINK_ISLAND", "1"));
+    String ranks = environment.getOrDefault("WEFT_LINK_ISLAND", "1");
+    double island = number("WEFT_LINK_ISLAND", ranks);
+    if (island != Math.rint(island)) {
+      throw new IllegalArgumentException(
+          "WEFT_LINK_ISLAND is '" + ranks + "'; expected a whole number of ranks");
+    }
     return new LinkShape((int) island, Duration.ofNanos((long) (millis * 1e6)), megabytes * 1e6);
   }
 
