@@ -93,7 +93,7 @@ public final class LocalSgd implements AutoCloseable {
     Map<Device, List<StridedTensor>> byDevice = new LinkedHashMap<>();
     for (Tensor p : this.parameters) {
       StridedTensor part = Parts.of(p);
-      Work unused = group.broadcast(part.alias(), 0);
+      Work unused = group.broadcast(part.alias(), islands.groupRank(0, 0));
       byDevice.computeIfAbsent(part.device(), d -> new ArrayList<>()).add(part);
     }
     byDevice.forEach((device, parts) -> flats.add(new Flat(device, parts, momentum > 0)));

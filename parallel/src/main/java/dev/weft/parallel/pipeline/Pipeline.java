@@ -230,6 +230,7 @@ public final class Pipeline {
       if (!done) {
         runs.forEach(StageRun::clear);
         channels.forEach(Channel::clear);
+        shared.sends.clear(); // they keep their memory themselves
       }
     }
     return total;
