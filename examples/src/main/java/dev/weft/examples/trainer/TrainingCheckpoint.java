@@ -153,6 +153,10 @@ final class TrainingCheckpoint {
                     .formatted(name, text(value), checkpoint.folder(), text(before)));
           }
         });
+    Double samples = saved.get(SAMPLES);
+    if (samples == null) {
+      throw new CheckpointException(checkpoint.folder() + " lacks the number of " + SAMPLES);
+    }
     Map<String, Tensor> targets = tensors();
     TreeSet<String> missing = new TreeSet<>(targets.keySet());
     missing.removeAll(checkpoint.names());
@@ -168,7 +172,7 @@ final class TrainingCheckpoint {
           }
         });
     optimizer.loadScalars(scalars);
-    return new Position(checkpoint.step(), Math.round(saved.getOrDefault(SAMPLES, -1.0)));
+    return new Position(checkpoint.step(), Math.round(samples));
   }
 
   private static String text(@Nullable Double value) {
