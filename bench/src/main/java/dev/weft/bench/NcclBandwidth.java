@@ -91,6 +91,7 @@ public final class NcclBandwidth {
             .classPath(System.getProperty("java.class.path"))
             .jvmArguments(List.of("-Xmx2g", "-Dorg.bytedeco.javacpp.maxphysicalbytes=0"))
             .prefixOutput(false)
+            .output(out, System.err)
             .build());
   }
 

@@ -91,6 +91,7 @@ public final class ParallelGptRun {
             .jvmArguments(List.of("-Xmx4g", "-Dorg.bytedeco.javacpp.maxphysicalbytes=0"))
             .prefixOutput(false)
             .shareGpus(cuda && ranks > Cuda.deviceCount())
+            .output(out, System.err)
             .build());
   }
 

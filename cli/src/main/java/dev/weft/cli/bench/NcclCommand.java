@@ -38,9 +38,16 @@ final class NcclCommand implements Callable<Integer> {
   public Integer call() {
     Cuda.require();
     int n = ranks == 0 ? Cuda.deviceCount() : ranks;
-    if (n < 1 || most < 8) {
+    long least = Math.max(8, 4L * n);
+    if (n < 1 || most < least) {
       throw new IllegalArgumentException(
-          "--ranks is " + ranks + " and --most " + most + "; expected 1 or more, 8 or more");
+          "--ranks is "
+              + n
+              + " and --most "
+              + most
+              + "; expected 1 or more, "
+              + least
+              + " or more");
     }
     return output.write(out -> NcclBandwidth.start(n, inProcess, most, out));
   }
