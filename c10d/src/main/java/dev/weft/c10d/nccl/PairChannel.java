@@ -156,7 +156,16 @@ final class PairChannel {
 
   /** A send and a receive in one group meet their counterparts in whatever order those come. */
   private void launchTogether(List<Post> batch) {
-    NcclCommunicator c = communicator(batch.get(0).message().device());
+    NcclCommunicator c;
+    try {
+      c = communicator(batch.get(0).message().device());
+    } catch (RuntimeException | Error e) {
+      for (Post p : batch) {
+        p.message().work().fail(e);
+        p.message().work().letGo();
+      }
+      throw e;
+    }
     Staging staging = new Staging();
     List<NcclWork> works = new ArrayList<>();
     for (Post p : batch) {
