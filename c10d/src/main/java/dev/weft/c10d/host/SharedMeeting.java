@@ -18,8 +18,8 @@ import org.slf4j.LoggerFactory;
  * How the ranks of a group come to have a {@link SharedSegment}, within the group's first
  * collective: group rank 0 makes the file and tells where it is, all map it and tell whether they
  * could, and rank 0 removes its name again. The memory lives as long as a process has it mapped, so
- * nothing is left behind by ranks that are killed. Over TCP; all ranks come to the same verdict.
- * Stateless.
+ * nothing is left behind by ranks that are killed after that. Over TCP; all ranks come to the same
+ * verdict. Stateless.
  */
 final class SharedMeeting {
   static final String FOLDER = "WEFT_SHM_DIR";
