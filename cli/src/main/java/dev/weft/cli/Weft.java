@@ -37,6 +37,7 @@ public final class Weft {
     commands.addSubcommand(
         new CommandLine(new TrainCommand()).setCaseInsensitiveEnumValuesAllowed(true));
     commands.addSubcommand(new TraceCommand());
+    commands.addSubcommand(new ReportCommand());
     commands.addSubcommand(new DoctorCommand());
     commands.addSubcommand(new BenchCommand());
     commands.setExecutionExceptionHandler(
