@@ -5,8 +5,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A collective, or a message, on its way through the dispatcher: for interceptors that want to see
- * its {@link Work}. It is the attribute {@link #ATTRIBUTE} of every {@code c10d.*} operator. Used on
- * the calling thread.
+ * its {@link Work}. It is the attribute {@link #ATTRIBUTE} of every {@code c10d.*} operator. Used
+ * on the calling thread.
  */
 public interface CollectiveCall {
   /** The position among the attributes of the operator. */

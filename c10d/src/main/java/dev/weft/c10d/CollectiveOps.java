@@ -40,7 +40,8 @@ final class CollectiveOps {
   private static Kind kind(String name, String recorded) {
     Op op =
         Op.composite(
-            "c10d." + name, (inputs, attrs) -> attrs.get(CollectiveCall.ATTRIBUTE, Launch.class).run(inputs));
+            "c10d." + name,
+            (inputs, attrs) -> attrs.get(CollectiveCall.ATTRIBUTE, Launch.class).run(inputs));
     return new Kind(op, recorded, recorded.equals("send") || recorded.equals("recv"));
   }
 

@@ -72,7 +72,8 @@ final class ReportCommand implements Callable<Integer> {
       return false;
     }
     try (Stream<Path> inside = Files.list(folder)) {
-      return inside.anyMatch(p -> p.getFileName().toString().matches("rank\\d+\\.trace\\.json\\.gz"));
+      return inside.anyMatch(
+          p -> p.getFileName().toString().matches("rank\\d+\\.trace\\.json\\.gz"));
     }
   }
 }

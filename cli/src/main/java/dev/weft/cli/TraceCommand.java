@@ -43,7 +43,8 @@ final class TraceCommand {
     @Option(
         names = {"-o", "--out"},
         paramLabel = "FILE",
-        description = "where the joined trace goes (default: merged.trace.json.gz beside the first)")
+        description =
+            "where the joined trace goes (default: merged.trace.json.gz beside the first)")
     private @Nullable Path out;
 
     @Spec private @Nullable CommandSpec spec;

@@ -3,6 +3,9 @@ package dev.weft.profiler;
 import dev.weft.c10d.RankContext;
 import dev.weft.c10d.store.PrefixStore;
 import dev.weft.c10d.store.Store;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 
 /**
  * How far rank 0's monotonic clock is ahead of this rank's, by Cristian's method: of some exchanges
@@ -18,11 +21,35 @@ record ClockOffset(long nanos, long uncertaintyNanos) {
   /** Rank 0's, or that of a program without ranks. */
   static final ClockOffset NONE = new ClockOffset(0, 0);
 
-  /** Measures it; all ranks of the world call this alike, rank 0 answers them one by one. */
+  /**
+   * Finds it; all ranks of the world call this alike. Ranks of one Linux have one monotonic clock,
+   * so theirs is 0, unless the exchange says that it cannot be (a time namespace).
+   */
   static ClockOffset measure(RankContext context) {
     if (context.worldSize() == 1) {
       return NONE;
     }
+    Store store = new PrefixStore(PREFIX, context.store());
+    String boot = bootId();
+    if (context.rank() == 0) {
+      store.set("boot", boot);
+    }
+    ClockOffset measured = exchange(context);
+    boolean same = !boot.isEmpty() && boot.equals(store.getString("boot"));
+    return same && Math.abs(measured.nanos) <= measured.uncertaintyNanos ? NONE : measured;
+  }
+
+  /** What names a run of the kernel; empty where there is none. */
+  private static String bootId() {
+    try {
+      return Files.readString(Path.of("/proc/sys/kernel/random/boot_id")).strip();
+    } catch (IOException e) {
+      return ""; // no Linux
+    }
+  }
+
+  /** Measures it; rank 0 answers the others one by one. */
+  static ClockOffset exchange(RankContext context) {
     Store store = new PrefixStore(PREFIX, context.store());
     if (context.rank() > 0) {
       return ask(store, context.rank());

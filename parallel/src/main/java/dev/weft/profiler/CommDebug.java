@@ -16,8 +16,8 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 
 /**
- * Counts the collectives and messages that the calling thread issues while it is open, by module and
- * by forward or backward, as PyTorch's {@code CommDebugMode}. Used and closed by one thread.
+ * Counts the collectives and messages that the calling thread issues while it is open, by module
+ * and by forward or backward, as PyTorch's {@code CommDebugMode}. Used and closed by one thread.
  *
  * <pre>{@code
  * try (CommDebug comm = CommDebug.of(model)) {

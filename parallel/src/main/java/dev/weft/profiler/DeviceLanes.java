@@ -92,7 +92,8 @@ final class DeviceLanes implements AutoCloseable {
   synchronized Span begin(@Nullable String group) {
     CudaStream stream = CudaStream.current(device);
     Span span =
-        new Span(group == null ? stream.toString() : "collectives of " + group + ", cuda:" + device);
+        new Span(
+            group == null ? stream.toString() : "collectives of " + group + ", cuda:" + device);
     span.begin = take().record(stream);
     open.add(span);
     return span;
@@ -114,8 +115,7 @@ final class DeviceLanes implements AutoCloseable {
       return;
     }
     CudaStream follower =
-        followers.computeIfAbsent(
-            event.group.name(), name -> CudaStream.create(device, false));
+        followers.computeIfAbsent(event.group.name(), name -> CudaStream.create(device, false));
     try (CudaStream.InUse use = follower.use()) {
       // NCCL's future makes the stream that takes its value wait, never the host.
       List<Tensor> unused = work.future().join();

@@ -15,8 +15,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Records what a rank does in some steps of a run, as a trace that Perfetto opens: every operator
- * and collective of the thread that made the profiler (and of those that call {@link
- * #addThread}), device time by CUDA stream, and memory. Made, stepped and closed by one thread.
+ * and collective of the thread that made the profiler (and of those that call {@link #addThread}),
+ * device time by CUDA stream, and memory. Made, stepped and closed by one thread.
  *
  * <pre>{@code
  * try (Profiler profiler = Profiler.start(Path.of("traces"), Schedule.once(2, 1, 3))) {
@@ -28,8 +28,8 @@ import org.jspecify.annotations.Nullable;
  * }</pre>
  *
  * <p>Each rank writes {@code rankN.trace.json.gz}, anew at the end of each repetition. All ranks
- * make their profilers and step alike: where a repetition begins they compare clocks over the store.
- * Outside the recorded steps nothing is installed.
+ * make their profilers and step alike: where a repetition begins they compare clocks over the
+ * store. Outside the recorded steps nothing is installed.
  */
 public final class Profiler implements AutoCloseable {
   private final Path file;

@@ -61,7 +61,8 @@ final class RankTrace {
     if (kind.equals("C")) {
       String device = event.path("name").asText().replaceFirst("^memory ", "");
       memory.add(
-          new Memory(device, event.path("ts").asDouble(), event.path("args").path("bytes").asDouble()));
+          new Memory(
+              device, event.path("ts").asDouble(), event.path("args").path("bytes").asDouble()));
     }
     if (!kind.equals("X")) {
       return;

@@ -16,7 +16,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Notes what one thread calls. Used by its thread, but for {@link #take}, which any thread may call.
+ * Notes what one thread calls. Used by its thread, but for {@link #take}, which any thread may
+ * call.
  */
 final class Recorder implements Interceptor {
   /** More calls than that are counted, and not kept. */
@@ -32,7 +33,11 @@ final class Recorder implements Interceptor {
 
   /** What was noted. */
   record Notes(
-      Thread thread, List<OpEvent> ops, List<Mark> marks, List<MemorySample> memory, long dropped) {}
+      Thread thread,
+      List<OpEvent> ops,
+      List<Mark> marks,
+      List<MemorySample> memory,
+      long dropped) {}
 
   private final Thread thread = Thread.currentThread();
   private final DeviceTable devices;

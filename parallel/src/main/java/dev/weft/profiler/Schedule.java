@@ -1,9 +1,9 @@
 package dev.weft.profiler;
 
 /**
- * Which steps are recorded (PyTorch's {@code wait} is {@code skip} here): after {@code skip} steps at full speed and {@code warmup} steps whose
- * records are thrown away, {@code active} steps are kept; then it begins anew, {@code repeat} times
- * in all, or for ever where that is 0. Immutable.
+ * Which steps are recorded (PyTorch's {@code wait} is {@code skip} here): after {@code skip} steps
+ * at full speed and {@code warmup} steps whose records are thrown away, {@code active} steps are
+ * kept; then it begins anew, {@code repeat} times in all, or for ever where that is 0. Immutable.
  *
  * @param skip steps with nothing installed
  * @param warmup steps that are recorded and forgotten, so that code is compiled and caches are warm

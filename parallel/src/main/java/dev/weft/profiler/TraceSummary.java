@@ -157,7 +157,8 @@ public final class TraceSummary {
                 sums[0] += last - a[1];
                 sums[2]++;
               }
-              double[] late = waits.get((int) all.get(all.size() - 1)[0]);
+              int lateRank = (int) all.get(all.size() - 1)[0];
+              double[] late = waits.computeIfAbsent(lateRank, r -> new double[4]);
               late[1] += last - beforeLast;
               late[3] += last - beforeLast > unsure ? 1 : 0;
             });
@@ -190,7 +191,7 @@ public final class TraceSummary {
         }
       }
     }
-    out.entrySet().removeIf(e -> e.getValue().size() < Math.max(2, sizes.get(e.getKey())));
+    out.entrySet().removeIf(e -> e.getValue().size() < Math.max(2, sizes.getOrDefault(e.getKey(), 0)));
     out.values().forEach(all -> all.sort(Comparator.comparingDouble(a -> a[1])));
     return out;
   }
@@ -266,7 +267,9 @@ public final class TraceSummary {
         format(
             "traces of %d of %d ranks, clocks within %.3f ms%n%n",
             ranks.size(), worldSize, clockUncertaintyMs()));
-    out.append(format("%-44s %8s %11s %7s%n", "top operators (own time, all ranks)", "calls", "ms", "share"));
+    out.append(
+        format(
+            "%-44s %8s %11s %7s%n", "top operators (own time, all ranks)", "calls", "ms", "share"));
     for (TopOp op : topOps(TOP)) {
       out.append(
           format(
@@ -276,7 +279,13 @@ public final class TraceSummary {
     out.append(
         format(
             "%n%-6s %11s %15s %11s %9s %18s %14s%n",
-            "rank", "recorded ms", "communicates ms", "exposed ms", "overlap", "waits for later ms", "others wait ms"));
+            "rank",
+            "recorded ms",
+            "communicates ms",
+            "exposed ms",
+            "overlap",
+            "waits for later ms",
+            "others wait ms"));
     for (RankTime t : rankTimes()) {
       out.append(
           format(

@@ -109,7 +109,9 @@ final class TraceWriter {
       memory(out, thread, w);
     }
     w.deviceBytes()
-        .forEach((device, bytes) -> unchecked(() -> counter(out, "memory cuda:" + device, w.end(), bytes, w)));
+        .forEach(
+            (device, bytes) ->
+                unchecked(() -> counter(out, "memory cuda:" + device, w.end(), bytes, w)));
     collectives(out, w);
   }
 
@@ -210,8 +212,8 @@ final class TraceWriter {
     }
   }
 
-  private void describe(
-      JsonGenerator out, CommEvent comm, long start, long end, boolean underWay) throws IOException {
+  private void describe(JsonGenerator out, CommEvent comm, long start, long end, boolean underWay)
+      throws IOException {
     out.writeObjectFieldStart("args");
     out.writeStringField("group", comm.group.name());
     out.writeStringField("description", comm.group.description());

@@ -8,9 +8,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.weft.c10d.CollectiveOptions;
 import dev.weft.c10d.Distributed;
 import dev.weft.c10d.LocalWorld;
+import dev.weft.c10d.RankContext;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.c10d.Work;
 import dev.weft.funcol.FunctionalCollectives;
@@ -151,14 +151,27 @@ class ProfilerTest {
     }
   }
 
+  /** Ranks that are threads have the same clock, so the true offset is 0. */
   @Test
-  void clocksOfOneMachineAgreeWithinTheStatedUncertainty() {
+  void exchangesFindTheOffsetWithinTheStatedUncertainty() {
+    LocalWorld.run(
+        3,
+        rank -> {
+          for (int i = 0; i < 3; i++) {
+            ClockOffset offset = ClockOffset.exchange(RankContext.current());
+            assertThat(Math.abs(offset.nanos())).isLessThanOrEqualTo(offset.uncertaintyNanos());
+            assertThat(offset.uncertaintyNanos() > 0).isEqualTo(rank > 0);
+          }
+        });
+  }
+
+  @Test
+  void theClockIsInTheTracesHead() {
     run(Schedule.once(0, 0, 1));
-    // Ranks that are threads have the same clock, so the true offset is 0.
-    TraceFile one = TraceFile.open(folder.resolve("rank1.trace.json.gz"));
-    assertThat(Math.abs(one.head().get("clock").get("offset_ns").asLong()))
-        .isLessThanOrEqualTo(one.uncertaintyNanos());
-    assertThat(one.uncertaintyNanos()).isPositive();
+    var clock = TraceFile.open(folder.resolve("rank1.trace.json.gz")).head().get("clock");
+    assertThat(Math.abs(clock.get("offset_ns").asLong()))
+        .isLessThanOrEqualTo(clock.get("uncertainty_ns").asLong());
+    assertThat(clock.get("start_ns").asLong()).isLessThan(System.nanoTime());
   }
 
   @Test

@@ -15,8 +15,7 @@ class ScheduleTest {
   void phasesFollowEachOtherAndRepeat() {
     Schedule schedule = new Schedule(1, 1, 2, 2);
     assertThat(LongStream.range(0, 10).mapToObj(schedule::phase))
-        .containsExactly(
-            WAIT, WARMUP, ACTIVE, ACTIVE, WAIT, WARMUP, ACTIVE, ACTIVE, DONE, DONE);
+        .containsExactly(WAIT, WARMUP, ACTIVE, ACTIVE, WAIT, WARMUP, ACTIVE, ACTIVE, DONE, DONE);
   }
 
   @Test

@@ -23,7 +23,8 @@ class TraceMergeTest {
 
   private final List<String> events = new ArrayList<>();
 
-  private void slice(int rank, int lane, String category, String name, int start, int end, String args) {
+  private void slice(
+      int rank, int lane, String category, String name, int start, int end, String args) {
     events.add(
         "{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%d,\"dur\":%d,\"args\":{%s}}"
             .formatted(name, category, rank, lane, start, end - start, args));
@@ -148,8 +149,7 @@ class TraceMergeTest {
     collective(0, 1, 100, 200);
     write(0, 0);
     assertThat(TraceMerge.merge(List.of(folder), null).warnings())
-        .contains(
-            "Only ranks [0] of 2 have a trace; waiting is not known for groups with others.");
+        .contains("Only ranks [0] of 2 have a trace; waiting is not known for groups with others.");
   }
 
   @Test

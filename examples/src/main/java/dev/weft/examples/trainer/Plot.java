@@ -6,8 +6,8 @@ import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A plot over steps, or over another count, as an HTML figure: lines in an SVG that stretches with the page, and labels as
- * text, whose size stays. Immutable but for {@link #line}; one thread.
+ * A plot over steps, or over another count, as an HTML figure: lines in an SVG that stretches with
+ * the page, and labels as text, whose size stays. Immutable but for {@link #line}; one thread.
  */
 final class Plot {
   // A page needs no more points than it has pixels.
@@ -206,7 +206,10 @@ final class Plot {
   /** What the page's script shows under the pointer. */
   private String data(Frame f) {
     StringBuilder all = new StringBuilder();
-    all.append(html(" data-unit=\"%s\" data-left=\"%s\" data-right=\"%s\" data-lines='[", unit, f.left, f.right));
+    all.append(
+        html(
+            " data-unit=\"%s\" data-left=\"%s\" data-right=\"%s\" data-lines='[",
+            unit, f.left, f.right));
     for (int k = 0; k < lines.size(); k++) {
       Line l = lines.get(k);
       all.append(k == 0 ? "" : ",").append("{\"name\":\"").append(l.name).append("\",\"x\":[");

@@ -64,13 +64,15 @@ record RunRecord(
                 key,
                 k ->
                     new Placed(
-                        List.of(), shape, d.placements().toString(), ShardingPicture.svg(d.spec())));
+                        List.of(),
+                        shape,
+                        d.placements().toString(),
+                        ShardingPicture.svg(d.spec())));
           }
         });
     List<Placed> out = new ArrayList<>();
     kinds.forEach(
-        (key, kind) ->
-            out.add(new Placed(names.get(key), kind.shape, kind.placements, kind.svg)));
+        (key, kind) -> out.add(new Placed(names.get(key), kind.shape, kind.placements, kind.svg)));
     return out;
   }
 
@@ -118,7 +120,9 @@ record RunRecord(
           "'" + folder + "' holds no run: " + FILE + " cannot be read: " + e.getMessage(), e);
     }
     Map<String, String> settings = new LinkedHashMap<>();
-    json.path("settings").properties().forEach(e -> settings.put(e.getKey(), e.getValue().asText()));
+    json.path("settings")
+        .properties()
+        .forEach(e -> settings.put(e.getKey(), e.getValue().asText()));
     Map<String, Integer> mesh = new LinkedHashMap<>();
     json.path("mesh").properties().forEach(e -> mesh.put(e.getKey(), e.getValue().asInt()));
     List<Placed> placements = new ArrayList<>();

@@ -2,7 +2,6 @@ package dev.weft.examples.trainer;
 
 import dev.weft.profiler.TraceMerge;
 import dev.weft.profiler.TraceSummary;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -40,7 +39,12 @@ public final class RunReport {
     }
     Report report =
         new Report(
-            record.title(), record.subtitle(), rows, record.settings(), record.clip(), record.steps());
+            record.title(),
+            record.subtitle(),
+            rows,
+            record.settings(),
+            record.clip(),
+            record.steps());
     TraceSummary summary = traces == null ? null : TraceMerge.merge(List.of(traces), null);
     List<String> warnings = warnings(record, rows, summary);
     Report unused = report.section("Worth a look", list(warnings));
@@ -75,7 +79,8 @@ public final class RunReport {
       double late = rate(rows.subList(rows.size() - quarter, rows.size()));
       if (late < SLOWER * early) {
         out.add(
-            format("The run became slower: %,.0f tokens/s early on, %,.0f at the end.", early, late));
+            format(
+                "The run became slower: %,.0f tokens/s early on, %,.0f at the end.", early, late));
       }
     }
     if (summary != null) {
@@ -207,7 +212,10 @@ public final class RunReport {
     for (String head : heads.split("\\|")) {
       out.append("<th>").append(head).append("</th>");
     }
-    return out.append("</tr></thead><tbody>").append(rows).append("</tbody></table></div>").toString();
+    return out.append("</tr></thead><tbody>")
+        .append(rows)
+        .append("</tbody></table></div>")
+        .toString();
   }
 
   private static String format(String format, Object... values) {
