@@ -18,6 +18,14 @@ public interface Backend extends AutoCloseable {
   /** Its name, such as {@code host}. */
   String name();
 
+  /**
+   * By which way and algorithms data is moved, in a few words for traces and reports, such as
+   * {@code shared memory}; empty where that is not known, or not yet.
+   */
+  default String algorithm() {
+    return "";
+  }
+
   /** Reduces a tensor over all ranks, in place. */
   Work allReduce(StridedTensor tensor, ReduceOp op, CollectiveOptions options);
 

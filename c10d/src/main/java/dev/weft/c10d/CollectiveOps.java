@@ -26,8 +26,6 @@ final class CollectiveOps {
   static final Kind SEND = kind("send", "send");
   static final Kind RECV = kind("recv_", "recv");
 
-  private static final int LAUNCH = 4;
-
   private CollectiveOps() {}
 
   /**
@@ -42,12 +40,13 @@ final class CollectiveOps {
   private static Kind kind(String name, String recorded) {
     Op op =
         Op.composite(
-            "c10d." + name, (inputs, attrs) -> attrs.get(LAUNCH, Launch.class).run(inputs));
+            "c10d." + name,
+            (inputs, attrs) -> attrs.get(CollectiveCall.ATTRIBUTE, Launch.class).run(inputs));
     return new Kind(op, recorded, recorded.equals("send") || recorded.equals("recv"));
   }
 
   /** Carries the work out of the dispatcher, which returns tensors. */
-  private static final class Launch {
+  private static final class Launch implements CollectiveCall {
     private final int outputs;
     private final CallRecording recording;
     private final Supplier<Work> body;
@@ -74,6 +73,32 @@ final class CollectiveOps {
         }
       }
       return written;
+    }
+
+    @Override
+    public ProcessGroup group() {
+      return recording.group();
+    }
+
+    @Override
+    public boolean isAsync() {
+      return recording.options().async();
+    }
+
+    @Override
+    public Work work() {
+      Work there = work;
+      if (there == null) {
+        throw new IllegalStateException(
+            recording.kind().op() + ": the call has not proceeded, so there is no work yet");
+      }
+      return there;
+    }
+
+    @Override
+    public void replaceWork(Work other) {
+      Work unused = work();
+      work = other;
     }
 
     @Override

@@ -33,6 +33,11 @@ final class JointWork implements Work {
   }
 
   @Override
+  public boolean isLaunched() {
+    return parts.stream().allMatch(Work::isLaunched);
+  }
+
+  @Override
   public boolean isSuccess() {
     return parts.stream().allMatch(Work::isSuccess);
   }

@@ -36,6 +36,14 @@ public interface Work extends Pending {
   /** True when it has ended well. */
   boolean isSuccess();
 
+  /**
+   * False while it waits to be launched: until its batch ends, or until another thread gets to it.
+   * Awaiting it inside its batch is an error.
+   */
+  default boolean isLaunched() {
+    return true;
+  }
+
   /** Why it failed, or null while it runs or when it went well. */
   @Override
   @Nullable Throwable exception();

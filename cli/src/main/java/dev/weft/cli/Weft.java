@@ -36,6 +36,8 @@ public final class Weft {
     commands.addSubcommand(new DemoCommand());
     commands.addSubcommand(
         new CommandLine(new TrainCommand()).setCaseInsensitiveEnumValuesAllowed(true));
+    commands.addSubcommand(new TraceCommand());
+    commands.addSubcommand(new ReportCommand());
     commands.addSubcommand(new DoctorCommand());
     commands.addSubcommand(new BenchCommand());
     commands.setExecutionExceptionHandler(

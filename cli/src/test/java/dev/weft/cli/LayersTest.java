@@ -26,6 +26,8 @@ class LayersTest {
           .definedBy("dev.weft.dtensor..")
           .layer("parallel")
           .definedBy("dev.weft.parallel..")
+          .layer("profiler")
+          .definedBy("dev.weft.profiler..")
           .layer("conformance")
           .definedBy("dev.weft.conformance..")
           .layer("examples")
@@ -42,17 +44,28 @@ class LayersTest {
           .mayOnlyBeAccessedByLayers("bench", "cli") // the training benchmark trains the decoder
           .whereLayer("conformance")
           .mayOnlyBeAccessedByLayers("cli")
+          .whereLayer("profiler")
+          .mayOnlyBeAccessedByLayers("conformance", "examples", "bench", "cli")
           .whereLayer("parallel")
           .mayOnlyBeAccessedByLayers("conformance", "examples", "bench", "cli")
           .whereLayer("dtensor")
-          .mayOnlyBeAccessedByLayers("parallel", "conformance", "examples", "bench", "cli")
+          .mayOnlyBeAccessedByLayers(
+              "parallel", "profiler", "conformance", "examples", "bench", "cli")
           .whereLayer("mesh")
           .mayOnlyBeAccessedByLayers(
-              "dtensor", "parallel", "conformance", "examples", "bench", "cli")
+              "dtensor", "parallel", "profiler", "conformance", "examples", "bench", "cli")
           .whereLayer("funcol")
           .mayOnlyBeAccessedByLayers(
-              "dtensor", "parallel", "conformance", "examples", "bench", "cli")
+              "dtensor", "parallel", "profiler", "conformance", "examples", "bench", "cli")
           .whereLayer("c10d")
           .mayOnlyBeAccessedByLayers(
-              "funcol", "mesh", "dtensor", "parallel", "conformance", "examples", "bench", "cli");
+              "funcol",
+              "mesh",
+              "dtensor",
+              "parallel",
+              "profiler",
+              "conformance",
+              "examples",
+              "bench",
+              "cli");
 }

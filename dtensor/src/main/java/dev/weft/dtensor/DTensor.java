@@ -16,6 +16,7 @@ import dev.weft.tensor.op.Dispatcher;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -159,6 +160,14 @@ public final class DTensor extends Tensor {
   @CanIgnoreReturnValue
   public static boolean allowReplicationFallback(boolean allow) {
     return ReplicationFallback.allow(allow);
+  }
+
+  /**
+   * The names of operators that have run on whole tensors since {@link #allowReplicationFallback}
+   * was last called, on any rank of this process.
+   */
+  public static Set<String> replicatedOperators() {
+    return ReplicationFallback.used();
   }
 
   // ---- what it is ----

@@ -25,6 +25,11 @@ final class ReplicationFallback implements Sharding.Rule {
 
   private ReplicationFallback() {}
 
+  /** The operators that it has been used for. */
+  static Set<String> used() {
+    return Set.copyOf(SAID);
+  }
+
   static boolean isAllowed() {
     return allowed;
   }

@@ -232,6 +232,10 @@ public final class ShardingPicture {
             .append(SCALE + 20)
             .append("\" height=\"")
             .append(Math.round(height) + 50)
+            .append("\" viewBox=\"0 0 ")
+            .append(SCALE + 20)
+            .append(' ')
+            .append(Math.round(height) + 50)
             .append("\" font-family=\"sans-serif\" font-size=\"12\">\n<text x=\"10\" y=\"20\">")
             .append(escaped(caption()))
             .append("</text>\n");

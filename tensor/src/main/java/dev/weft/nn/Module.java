@@ -87,7 +87,16 @@ public abstract class Module {
 
   /** Adds a hook that sees the inputs; hooks run in the order they were added. */
   public final Handle forwardPreHook(PreHook hook) {
-    preHooks.add(hook);
+    return forwardPreHook(hook, false);
+  }
+
+  /**
+   * Adds a hook that sees the inputs.
+   *
+   * @param first whether it runs before those that are there, instead of after them
+   */
+  public final Handle forwardPreHook(PreHook hook, boolean first) {
+    preHooks.add(first ? 0 : preHooks.size(), hook);
     return () -> preHooks.remove(hook);
   }
 

@@ -11,6 +11,9 @@ import org.jspecify.annotations.Nullable;
  * group's calls; memory that is staged is written back with {@link Staging#finish}.
  */
 interface Algorithms {
+  /** In a few words; empty where nothing is chosen yet. */
+  String describe();
+
   void allReduce(Round round, Staging staging, StridedTensor t, ReduceOp op);
 
   void reduce(Round round, Staging staging, StridedTensor t, int root, ReduceOp op);

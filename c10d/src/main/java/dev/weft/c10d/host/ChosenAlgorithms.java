@@ -22,6 +22,12 @@ final class ChosenAlgorithms implements Algorithms {
     this.context = context;
   }
 
+  @Override
+  public String describe() {
+    Algorithms there = chosen;
+    return there == null ? "" : there.describe();
+  }
+
   private Algorithms in(Round round) {
     Algorithms there = chosen;
     if (there == null) {

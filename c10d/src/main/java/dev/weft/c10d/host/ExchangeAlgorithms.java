@@ -15,6 +15,10 @@ import org.jspecify.annotations.Nullable;
  * per rank, then an exchange of the parts.
  */
 final class ExchangeAlgorithms implements Algorithms {
+  @Override
+  public String describe() {
+    return "pairwise messages";
+  }
 
   @Override
   public void allReduce(Round round, Staging staging, StridedTensor t, ReduceOp op) {

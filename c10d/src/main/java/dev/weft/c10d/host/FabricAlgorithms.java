@@ -32,6 +32,11 @@ final class FabricAlgorithms implements Algorithms {
   }
 
   @Override
+  public String describe() {
+    return "collectives of MPI";
+  }
+
+  @Override
   public void allReduce(Round round, Staging staging, StridedTensor t, ReduceOp op) {
     Piece own = staging.inOut(t);
     open(round, new Signature("all_reduce", t.dtype(), op.toString(), -1, t.shape(), null, null));

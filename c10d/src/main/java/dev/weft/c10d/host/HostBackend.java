@@ -37,6 +37,11 @@ final class HostBackend implements Backend {
   }
 
   @Override
+  public String algorithm() {
+    return algorithms.describe();
+  }
+
+  @Override
   public Work allReduce(StridedTensor tensor, ReduceOp op, CollectiveOptions options) {
     return submit(
         "all_reduce",

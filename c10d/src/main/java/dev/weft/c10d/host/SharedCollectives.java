@@ -43,6 +43,11 @@ final class SharedCollectives implements Algorithms {
   }
 
   @Override
+  public String describe() {
+    return direct ? "memory of one process" : "shared memory";
+  }
+
+  @Override
   public void allReduce(Round round, Staging staging, StridedTensor t, ReduceOp op) {
     Piece own = staging.inOut(t);
     Signature call =

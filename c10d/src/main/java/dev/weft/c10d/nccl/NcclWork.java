@@ -372,6 +372,11 @@ final class NcclWork implements Work {
   }
 
   @Override
+  public boolean isLaunched() {
+    return state != State.POSTED;
+  }
+
+  @Override
   public boolean isSuccess() {
     return poll() && failure == null;
   }

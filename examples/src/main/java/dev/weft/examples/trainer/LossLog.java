@@ -43,6 +43,21 @@ final class LossLog {
     return log;
   }
 
+  /**
+   * Reads a file; half a line at its end is left out.
+   *
+   * @throws IllegalArgumentException if it is not there, or something else
+   */
+  static List<LossRow> read(Path file) {
+    LossLog log = new LossLog(file);
+    try {
+      log.keep(Files.readString(file), Long.MAX_VALUE);
+    } catch (IOException e) {
+      throw new IllegalArgumentException("losses cannot be read from " + file + ": " + e, e);
+    }
+    return log.rows();
+  }
+
   private void keep(String text, long lastStep) {
     // What follows the last line's end is half a line, left by a run that was killed.
     List<String> lines = text.substring(0, text.lastIndexOf('\n') + 1).lines().toList();

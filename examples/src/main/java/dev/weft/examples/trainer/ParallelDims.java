@@ -102,6 +102,18 @@ public record ParallelDims(int dp, int fsdp, int pp, int tp) {
   }
 
   /** Such as {@code dp=2,pp=2}; sizes of 1 are left out. */
+  /** Sizes by name, outermost first; those of 1 are left out, unless all are. */
+  Map<String, Integer> sizes() {
+    int[] sizes = {dp, fsdp, pp, tp};
+    Map<String, Integer> out = new LinkedHashMap<>();
+    for (int i = 0; i < sizes.length; i++) {
+      if (sizes[i] > 1) {
+        out.put(NAMES.get(i), sizes[i]);
+      }
+    }
+    return out.isEmpty() ? Map.of(NAMES.get(0), 1) : out;
+  }
+
   @Override
   public String toString() {
     int[] sizes = {dp, fsdp, pp, tp};

@@ -6,8 +6,8 @@ import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A plot over steps as an HTML figure: lines in an SVG that stretches with the page, and labels as
- * text, whose size stays. Immutable but for {@link #line}; one thread.
+ * A plot over steps, or over another count, as an HTML figure: lines in an SVG that stretches with
+ * the page, and labels as text, whose size stays. Immutable but for {@link #line}; one thread.
  */
 final class Plot {
   // A page needs no more points than it has pixels.
@@ -20,6 +20,7 @@ final class Plot {
   private @Nullable Double level;
   private String levelName = "";
   private boolean fromZero;
+  private String unit = "step";
 
   /** One line; the class decides its colour, and points are drawn where they are few. */
   private record Line(String name, String cssClass, boolean points, double[] x, double[] y) {}
@@ -61,6 +62,12 @@ final class Plot {
   Plot level(String name, double value) {
     levelName = name;
     level = value;
+    return this;
+  }
+
+  /** Names what it is over, for the reader's pointer; steps unless told otherwise. */
+  Plot over(String name) {
+    unit = name;
     return this;
   }
 
@@ -199,7 +206,10 @@ final class Plot {
   /** What the page's script shows under the pointer. */
   private String data(Frame f) {
     StringBuilder all = new StringBuilder();
-    all.append(html(" data-left=\"%s\" data-right=\"%s\" data-lines='[", f.left, f.right));
+    all.append(
+        html(
+            " data-unit=\"%s\" data-left=\"%s\" data-right=\"%s\" data-lines='[",
+            unit, f.left, f.right));
     for (int k = 0; k < lines.size(); k++) {
       Line l = lines.get(k);
       all.append(k == 0 ? "" : ",").append("{\"name\":\"").append(l.name).append("\",\"x\":[");

@@ -7,7 +7,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -27,7 +26,8 @@ final class Report {
   private final String subtitle;
   private final List<LossRow> rows;
   private final Map<String, String> settings;
-  private final Map<String, String> texts = new LinkedHashMap<>();
+  private final StringBuilder sections = new StringBuilder();
+  private final StringBuilder morePlots = new StringBuilder();
   private final double clip;
   private final long steps;
 
@@ -56,7 +56,23 @@ final class Report {
 
   /** Adds a text of fixed width under a heading. */
   Report text(String heading, String text) {
-    texts.put(heading, text);
+    return section(heading, format("<pre>%s</pre>", escape(text)));
+  }
+
+  /** Adds a section under a heading; its content is HTML. */
+  Report section(String heading, String html) {
+    return html(format("<section><h2>%s</h2>%s</section>%n", escape(heading), html));
+  }
+
+  /** Adds HTML after the sections that are there. */
+  Report html(String html) {
+    sections.append(html);
+    return this;
+  }
+
+  /** Adds a plot after those of the losses. */
+  Report plot(Plot plot) {
+    morePlots.append(plot.html());
     return this;
   }
 
@@ -152,7 +168,8 @@ final class Report {
         + new Plot("Tokens per second", "%,.0f")
             .line("all ranks", "main", false, x, column(LossRow::tokensPerSecond))
             .fromZero()
-            .html();
+            .html()
+        + morePlots;
   }
 
   private double[] column(java.util.function.ToDoubleFunction<LossRow> of) {
@@ -175,12 +192,7 @@ final class Report {
 
   private String details() {
     StringBuilder out = new StringBuilder();
-    texts.forEach(
-        (heading, text) ->
-            out.append(
-                format(
-                    "<section><h2>%s</h2><pre>%s</pre></section>%n",
-                    escape(heading), escape(text))));
+    out.append(sections);
     out.append("<section><h2>Settings</h2><dl class=\"settings\">");
     settings.forEach(
         (name, value) ->
@@ -191,7 +203,7 @@ final class Report {
     return out.append("</dl></section>").toString();
   }
 
-  private static String escape(String text) {
+  static String escape(String text) {
     return text.replace("&", "&amp;")
         .replace("<", "&lt;")
         .replace(">", "&gt;")

@@ -1,5 +1,6 @@
 package dev.weft.examples.trainer;
 
+import dev.weft.profiler.Schedule;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
@@ -47,6 +48,20 @@ final class RunOptions {
   int logEvery = 10;
 
   @Option(
+      names = "--profile",
+      paramLabel = "FOLDER",
+      description =
+          "record some steps, and write each rank's trace there ('weft trace merge' joins them, "
+              + "'weft report' draws them)")
+  @Nullable Path profile;
+
+  @Option(
+      names = "--profile-steps",
+      paramLabel = "SKIP,WARMUP,ACTIVE",
+      description = "which steps --profile records (default: ${DEFAULT-VALUE})")
+  String profileSteps = "5,2,3";
+
+  @Option(
       names = "--stop-after",
       paramLabel = "N",
       description = "end after this step, with a checkpoint from which a later run goes on")
@@ -57,7 +72,24 @@ final class RunOptions {
       description = "ranks are threads of this process instead of processes")
   boolean inProcess;
 
+  /** The steps that {@link #profile} records. */
+  Schedule schedule() {
+    String[] parts = profileSteps.split(",", -1);
+    try {
+      if (parts.length == 3) {
+        return Schedule.once(
+            Integer.parseInt(parts[0]), Integer.parseInt(parts[1]), Integer.parseInt(parts[2]));
+      }
+    } catch (NumberFormatException e) {
+      throw new IllegalArgumentException(
+          "--profile-steps '" + profileSteps + "'; expected three numbers such as 5,2,3", e);
+    }
+    throw new IllegalArgumentException(
+        "--profile-steps '" + profileSteps + "'; expected three numbers such as 5,2,3");
+  }
+
   void check() {
+    Schedule unused = schedule();
     int[] values = {checkpointEvery, evalEvery, evalBatches, stopAfter};
     String[] names = {"--checkpoint-every", "--eval-every", "--eval-batches", "--stop-after"};
     for (int i = 0; i < values.length; i++) {

@@ -2,6 +2,7 @@ package dev.weft.examples.trainer;
 
 import dev.weft.c10d.Distributed;
 import dev.weft.parallel.pipeline.Timeline;
+import dev.weft.profiler.Profiler;
 import java.io.PrintStream;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -42,10 +43,34 @@ final class TrainingRun implements AutoCloseable {
     int steps = options.optimizer.steps;
     int stop = options.run.stopAfter;
     long last = stop == 0 ? steps : Math.min(stop, steps);
-    long samples = start.samples();
     List<LossRow> rows = new ArrayList<>();
+    try (Profiler profiler = profiler()) {
+      train(start, last, log, profiler, rows);
+    }
+    if (speaks && rows.isEmpty()) {
+      out.printf("nothing to do: step %d of %d is done%n", start.step(), last);
+    }
+    return rows;
+  }
+
+  private @Nullable Profiler profiler() {
+    Path traces = options.run.profile;
+    return traces == null ? null : Profiler.start(traces, options.run.schedule());
+  }
+
+  private void train(
+      TrainingCheckpoint.Position start,
+      long last,
+      @Nullable LossLog log,
+      @Nullable Profiler profiler,
+      List<LossRow> rows) {
+    int steps = options.optimizer.steps;
+    long samples = start.samples();
     for (long step = start.step(); step < last; step++) {
       LossRow row = trainer.step(step, samples);
+      if (profiler != null) {
+        profiler.step();
+      }
       samples += options.optimizer.batch;
       if (step + 1 == steps || isTime(step + 1, options.run.evalEvery)) {
         row = row.withEvalLoss(trainer.evaluate());
@@ -63,10 +88,6 @@ final class TrainingRun implements AutoCloseable {
         report(log);
       }
     }
-    if (speaks && rows.isEmpty()) {
-      out.printf("nothing to do: step %d of %d is done%n", start.step(), last);
-    }
-    return rows;
   }
 
   private static boolean isTime(long step, int every) {
@@ -109,8 +130,8 @@ final class TrainingRun implements AutoCloseable {
       return;
     }
     ParallelDims dims = options.dims(Distributed.worldSize());
-    Report report =
-        new Report(
+    RunRecord record =
+        new RunRecord(
             "Training of a language model",
             String.format(
                 Locale.ROOT,
@@ -118,10 +139,21 @@ final class TrainingRun implements AutoCloseable {
                 trainer.parameterCount(),
                 dims.ranks(),
                 dims),
-            log.rows(),
             options.values(),
             options.optimizer.clip,
-            options.optimizer.steps);
+            options.optimizer.steps,
+            dims.sizes(),
+            RunRecord.placements(trainer.model().namedParameters()),
+            RunRecord.replicatedUntilNow());
+    record.write(folder);
+    Report report =
+        new Report(
+            record.title(),
+            record.subtitle(),
+            log.rows(),
+            record.settings(),
+            record.clip(),
+            record.steps());
     if (dims.pp() > 1) {
       Timeline timeline = options.parallel.timeline(dims);
       Report unused =

@@ -116,7 +116,8 @@ class GuideTest {
             TensorParallelGuide.class,
             CheckpointsGuide.class,
             ParallelGuide.class,
-            TrainerGuide.class)) {
+            TrainerGuide.class,
+            ProfilingGuide.class)) {
       for (Method m : type.getDeclaredMethods()) {
         if (m.isAnnotationPresent(Ranks.class)) {
           there.add(type.getSimpleName() + "." + m.getName());
