@@ -149,9 +149,18 @@ public final class RecordedCall {
     return group.now() - created;
   }
 
-  /** When it was made, on the recorder's clock. */
-  long created() {
+  /** When it was made, in nanoseconds on the recorder's clock: the wall clock, never backwards. */
+  public long created() {
     return created;
+  }
+
+  /**
+   * From the call to its end, in nanoseconds, or -1 unless it has ended well. Waiting for other
+   * ranks is part of it.
+   */
+  public long durationNanos() {
+    long ended = completed;
+    return ended == 0 ? -1 : ended - created;
   }
 
   /** How long it may take, in milliseconds. */
@@ -177,7 +186,8 @@ public final class RecordedCall {
     return recordId;
   }
 
-  boolean isP2p() {
+  /** True of a send, a receive or a batch of them, false of a collective. */
+  public boolean isP2p() {
     return p2p;
   }
 

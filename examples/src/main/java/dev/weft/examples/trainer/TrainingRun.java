@@ -47,6 +47,7 @@ final class TrainingRun implements AutoCloseable {
     for (long step = start.step(); step < last; step++) {
       LossRow row = trainer.step(step, samples);
       samples += options.optimizer.batch;
+      trainer.health().afterStep(step + 1, out);
       if (step + 1 == steps || isTime(step + 1, options.run.evalEvery)) {
         row = row.withEvalLoss(trainer.evaluate());
       }
