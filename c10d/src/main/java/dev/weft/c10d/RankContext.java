@@ -2,6 +2,7 @@ package dev.weft.c10d;
 
 import dev.weft.c10d.debug.FlightRecorder;
 import dev.weft.c10d.debug.FlightRecorderConfig;
+import dev.weft.c10d.metrics.RankMetrics;
 import dev.weft.c10d.store.Store;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.cuda.Cuda;
@@ -48,6 +49,7 @@ public final class RankContext {
   private final Map<Integer, Throwable> failed = new LinkedHashMap<>();
   private final List<Integer> left = new ArrayList<>();
   private volatile boolean closed;
+  private volatile @Nullable RankMetrics metrics;
   private volatile @Nullable Device boundDevice;
   private volatile @Nullable LinkShape linkShape = LinkShape.fromEnvironment(System.getenv());
 
@@ -277,6 +279,22 @@ public final class RankContext {
   /** The record of this rank's last calls. */
   public FlightRecorder flightRecorder() {
     return recorder;
+  }
+
+  /** What this rank tells a monitoring system, or null where none was asked for. */
+  public @Nullable RankMetrics metrics() {
+    return metrics;
+  }
+
+  /** Serves this rank's metrics from now on if its variables say so. */
+  void serveMetrics() {
+    RankMetrics served =
+        RankMetrics.serve(
+            environment, rank, recorder, failures::watchdogState, this::boundDevice);
+    if (served != null) {
+      closeAtEnd(served);
+      metrics = served;
+    }
   }
 
   /** Where failures of this rank's calls are dealt with. */

@@ -136,6 +136,11 @@ public final class RecordedCall {
     return p2p ? p2pSeq : collectiveSeq;
   }
 
+  /** The operation alone, such as {@code all_reduce} or {@code send}. */
+  public String operation() {
+    return operation;
+  }
+
   /** The operation's name in dumps, such as {@code all_reduce}; messages name their two ranks. */
   public String name() {
     if (!p2p || peer < 0) {
