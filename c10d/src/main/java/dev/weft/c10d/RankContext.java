@@ -3,9 +3,11 @@ package dev.weft.c10d;
 import dev.weft.c10d.debug.FlightRecorder;
 import dev.weft.c10d.debug.FlightRecorderConfig;
 import dev.weft.c10d.metrics.RankMetrics;
+import dev.weft.c10d.metrics.StatusFile;
 import dev.weft.c10d.store.Store;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.cuda.Cuda;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -50,6 +52,7 @@ public final class RankContext {
   private final List<Integer> left = new ArrayList<>();
   private volatile boolean closed;
   private volatile @Nullable RankMetrics metrics;
+  private volatile @Nullable StatusFile statusFile;
   private volatile @Nullable Device boundDevice;
   private volatile @Nullable LinkShape linkShape = LinkShape.fromEnvironment(System.getenv());
 
@@ -286,11 +289,21 @@ public final class RankContext {
     return metrics;
   }
 
-  /** Serves this rank's metrics from now on if its variables say so. */
-  void serveMetrics() {
+  /** Where this rank tells its launcher how far it is, or null where nobody asked. */
+  @Nullable StatusFile statusFile() {
+    return statusFile;
+  }
+
+  /** From now on tells others of this rank, as far as its variables say so. */
+  void openToOthers() {
+    String file = environment.get(StatusFile.VARIABLE);
+    if (file != null) {
+      StatusFile opened = StatusFile.open(Path.of(file));
+      closeAtEnd(opened);
+      statusFile = opened;
+    }
     RankMetrics served =
-        RankMetrics.serve(
-            environment, rank, recorder, failures::watchdogState, this::boundDevice);
+        RankMetrics.serve(environment, rank, recorder, failures::watchdogState, this::boundDevice);
     if (served != null) {
       closeAtEnd(served);
       metrics = served;

@@ -1,10 +1,15 @@
 package dev.weft.c10d;
 
 import dev.weft.c10d.metrics.RankMetrics;
+import dev.weft.c10d.metrics.StatusFile;
+import dev.weft.tensor.Device;
+import dev.weft.tensor.cuda.CudaMemory;
+import dev.weft.tensor.memory.HostMemory;
 
 /**
- * Tells how far a rank's training is, for whoever looks on: the rank's metrics. Costs next to
- * nothing where nobody does, so that it may be called in every step. Called on a thread of the rank.
+ * Tells how far a rank's training is, for whoever looks on: {@code weft run}'s view of the ranks,
+ * and the rank's metrics. Costs next to nothing, so that it may be called in every step. Called on a
+ * thread of the rank.
  */
 public final class RunStatus {
   private RunStatus() {}
@@ -18,9 +23,22 @@ public final class RunStatus {
    * @throws IllegalStateException on a thread that belongs to no rank
    */
   public static void report(long step, double loss, double tokensPerSecond) {
-    RankMetrics metrics = RankContext.current().metrics();
+    RankContext context = RankContext.current();
+    RankMetrics metrics = context.metrics();
     if (metrics != null) {
       metrics.progress(step, loss, tokensPerSecond);
+    }
+    StatusFile file = context.statusFile();
+    if (file != null) {
+      Device device = context.boundDevice();
+      file.tell(
+          new StatusFile.Status(
+              step,
+              loss,
+              tokensPerSecond,
+              HostMemory.liveBytes(),
+              device == null ? 0 : CudaMemory.stats(device.index()).allocatedBytes(),
+              System.currentTimeMillis()));
     }
   }
 }

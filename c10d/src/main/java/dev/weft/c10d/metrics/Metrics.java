@@ -5,8 +5,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.atomic.DoubleAdder;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.DoubleAdder;
 import java.util.function.DoubleSupplier;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
@@ -100,8 +100,7 @@ public final class Metrics {
    */
   public Histogram histogram(
       String name, String help, Map<String, String> labels, double... bounds) {
-    return find(
-        Kind.HISTOGRAM, name, help, labels, Histogram.class, () -> new Histogram(bounds));
+    return find(Kind.HISTOGRAM, name, help, labels, Histogram.class, () -> new Histogram(bounds));
   }
 
   private <T> T find(
@@ -142,8 +141,7 @@ public final class Metrics {
     synchronized (families) {
       families.forEach(
           (name, f) ->
-              now.put(
-                  name, new Family(f.kind(), f.help(), new LinkedHashMap<>(f.byLabels()))));
+              now.put(name, new Family(f.kind(), f.help(), new LinkedHashMap<>(f.byLabels()))));
     }
     now.forEach((name, f) -> write(out, name, f));
     return out.toString();

@@ -14,8 +14,8 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a rank tells of itself: times of its collectives, its watchdog, memory, and the progress that
- * it reports. Thread-safe.
+ * What a rank tells of itself: times of its collectives, its watchdog, memory, and the progress
+ * that it reports. Thread-safe.
  */
 public final class RankMetrics implements AutoCloseable {
   private static final double[] SECONDS = {
@@ -35,9 +35,9 @@ public final class RankMetrics implements AutoCloseable {
   }
 
   /**
-   * Serves a rank's numbers if {@code WEFT_METRICS_PORT} is set: at that port plus the rank's number
-   * on its machine ({@code LOCAL_RANK}, else its rank), on the address {@code WEFT_METRICS_BIND}
-   * (the loopback one). Null if it is not set.
+   * Serves a rank's numbers if {@code WEFT_METRICS_PORT} is set: at that port plus the rank's
+   * number on its machine ({@code LOCAL_RANK}, else its rank), on the address {@code
+   * WEFT_METRICS_BIND} (the loopback one). Null if it is not set.
    *
    * @throws IllegalArgumentException if a variable is no number, or the port is above 65535
    * @throws dev.weft.c10d.DistributedException if the port cannot be listened on
@@ -68,8 +68,7 @@ public final class RankMetrics implements AutoCloseable {
     Metrics metrics = new Metrics(Map.of("rank", Integer.toString(rank)));
     describe(metrics, recorder, watchdog, device);
     return new RankMetrics(
-        metrics,
-        MetricsServer.start(host == null ? "127.0.0.1" : host, (int) port, metrics::text));
+        metrics, MetricsServer.start(host == null ? "127.0.0.1" : host, (int) port, metrics::text));
   }
 
   private static void describe(
@@ -114,8 +113,7 @@ public final class RankMetrics implements AutoCloseable {
   }
 
   private static long cuda(
-      Supplier<@Nullable Device> device,
-      java.util.function.ToLongFunction<CudaMemory.Stats> part) {
+      Supplier<@Nullable Device> device, java.util.function.ToLongFunction<CudaMemory.Stats> part) {
     Device bound = device.get();
     return bound == null ? 0 : part.applyAsLong(CudaMemory.stats(bound.index()));
   }
@@ -135,7 +133,9 @@ public final class RankMetrics implements AutoCloseable {
     if (!well) {
       metrics
           .counter(
-              "weft_failed_calls_total", "Calls that failed.", Map.of("operation", call.operation()))
+              "weft_failed_calls_total",
+              "Calls that failed.",
+              Map.of("operation", call.operation()))
           .add(1);
       return;
     }

@@ -5,11 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.weft.c10d.Distributed;
 import dev.weft.c10d.InitOptions;
+import dev.weft.c10d.RankContext;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.c10d.RunStatus;
 import dev.weft.c10d.Work;
 import dev.weft.c10d.World;
-import dev.weft.c10d.RankContext;
 import dev.weft.tensor.Tensor;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -73,8 +73,7 @@ class MetricsTest {
   void aRankServesWhatItDoes() throws Exception {
     int port;
     try (World world =
-        Distributed.init(
-            InitOptions.DEFAULT.withEnvironment(Map.of("WEFT_METRICS_PORT", "0")))) {
+        Distributed.init(InitOptions.DEFAULT.withEnvironment(Map.of("WEFT_METRICS_PORT", "0")))) {
       port = Objects.requireNonNull(RankContext.current().metrics()).port();
       Work unused = Distributed.allReduce(Tensor.of(new float[] {1}, 1), ReduceOp.SUM);
       RunStatus.report(12, 3.5, 1e4);

@@ -24,8 +24,8 @@ import org.jspecify.annotations.Nullable;
  * the gradients of parameters, and names the first module, rank and step. Used by the thread that
  * acts for a rank; {@link #check} is a collective of the world.
  *
- * <p>Each look sums up a tensor and waits for the sum, and so for collectives and the GPU: a tool to
- * find a fault with, not one to leave on. Infinities count, so a module that gives a mask of
+ * <p>Each look sums up a tensor and waits for the sum, and so for collectives and the GPU: a tool
+ * to find a fault with, not one to leave on. Infinities count, so a module that gives a mask of
  * infinities by intent is reported, too.
  */
 public final class NonFiniteWatch implements AutoCloseable {
@@ -136,9 +136,7 @@ public final class NonFiniteWatch implements AutoCloseable {
             first != null
                 || gradient == null
                 || look(
-                    Phase.PARAMETERS,
-                    "the gradient of parameter '" + p.getKey() + "'",
-                    gradient);
+                    Phase.PARAMETERS, "the gradient of parameter '" + p.getKey() + "'", gradient);
       }
     }
     Finding own = first;

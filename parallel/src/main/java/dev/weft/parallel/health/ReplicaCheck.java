@@ -47,8 +47,8 @@ public final class ReplicaCheck {
   /**
    * Compares tensors, an all-gather in each group.
    *
-   * @param tensors by name, such as a module's {@code namedParameters()}; the same names in the same
-   *     order on the members of a group
+   * @param tensors by name, such as a module's {@code namedParameters()}; the same names in the
+   *     same order on the members of a group
    * @return what differs in the groups that this rank is in, the same on all members of each
    * @throws IllegalArgumentException if the members have tensors of other names
    */
@@ -69,7 +69,8 @@ public final class ReplicaCheck {
     Map<String, Long> sums = new LinkedHashMap<>();
     tensors.forEach((name, t) -> sums.put(name, checksum(t)));
     List<Desync> out = new ArrayList<>();
-    groups.forEach((ranks, g) -> out.addAll(compare(g, names.getOrDefault(ranks, List.of()), sums)));
+    groups.forEach(
+        (ranks, g) -> out.addAll(compare(g, names.getOrDefault(ranks, List.of()), sums)));
     return out;
   }
 

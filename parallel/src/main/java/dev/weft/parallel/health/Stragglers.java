@@ -23,9 +23,9 @@ import java.util.TreeMap;
  * Lateness is summed with its sign over the collectives since the last check, which lets noise
  * cancel out, and compared with the time that passed. The times are those of the flight recorder.
  *
- * <p>On a GPU a call's time begins when the host launches it and ends when the GPU has done it, so a
- * rank whose host runs ahead of a slow GPU is found later, or not at all, from its NCCL groups; the
- * groups of the host backend are exact.
+ * <p>On a GPU a call's time begins when the host launches it and ends when the GPU has done it, so
+ * a rank whose host runs ahead of a slow GPU is found later, or not at all, from its NCCL groups;
+ * the groups of the host backend are exact.
  */
 public final class Stragglers {
   /** The part of the time from which on waiting for a rank is reported: a tenth. */
@@ -166,8 +166,7 @@ public final class Stragglers {
     for (int r = 0; r < n && span > 0; r++) {
       double share = Math.min(1, (double) late[r] / span);
       if (share >= threshold) {
-        out.add(
-            new Straggler(ranks.get(r), group, ranks, count, last[r], late[r] * 1e-9, share));
+        out.add(new Straggler(ranks.get(r), group, ranks, count, last[r], late[r] * 1e-9, share));
       }
     }
     out.sort((a, b) -> Double.compare(b.share(), a.share()));
@@ -192,8 +191,6 @@ public final class Stragglers {
     System.arraycopy(times, rank + 1, others, rank, others.length - rank);
     Arrays.sort(others);
     int middle = others.length / 2;
-    return others.length % 2 == 1
-        ? others[middle]
-        : (others[middle - 1] + others[middle]) / 2;
+    return others.length % 2 == 1 ? others[middle] : (others[middle - 1] + others[middle]) / 2;
   }
 }

@@ -82,8 +82,7 @@ class ReplicaCheckTest {
           } else {
             assertThat(found)
                 .singleElement()
-                .satisfies(
-                    d -> assertThat(d.versions()).containsExactly(List.of(1), List.of(3)));
+                .satisfies(d -> assertThat(d.versions()).containsExactly(List.of(1), List.of(3)));
           }
         });
   }
@@ -95,9 +94,7 @@ class ReplicaCheckTest {
         rank -> {
           Tensor t = Tensor.of(new float[] {1}, 1);
           assertThatThrownBy(
-                  () ->
-                      ReplicaCheck.over(Distributed.world())
-                          .differences(Map.of("w" + rank, t)))
+                  () -> ReplicaCheck.over(Distributed.world()).differences(Map.of("w" + rank, t)))
               .isInstanceOf(IllegalArgumentException.class)
               .hasMessageContaining("other names on ranks [[0], [1]]");
         });

@@ -21,9 +21,15 @@ class StragglersTest {
     long ms = 1_000_000;
     List<Window> windows =
         List.of(
-            new Window(new long[] {1, 2, 3, 4, 5}, new long[] {4 * ms, 4 * ms, 4 * ms, 4 * ms, ms}, 40 * ms),
+            new Window(
+                new long[] {1, 2, 3, 4, 5},
+                new long[] {4 * ms, 4 * ms, 4 * ms, 4 * ms, ms},
+                40 * ms),
             new Window(new long[] {1, 2, 3, 4}, new long[] {ms, ms, ms, ms}, 40 * ms),
-            new Window(new long[] {1, 2, 3, 4, 5}, new long[] {4 * ms, 4 * ms, 4 * ms, 4 * ms, ms}, 40 * ms));
+            new Window(
+                new long[] {1, 2, 3, 4, 5},
+                new long[] {4 * ms, 4 * ms, 4 * ms, 4 * ms, ms},
+                40 * ms));
     List<Straggler> found = Stragglers.find("dp", List.of(2, 5, 9), windows, 0.1);
     assertThat(found).hasSize(1);
     Straggler slow = found.get(0);
@@ -63,11 +69,14 @@ class StragglersTest {
               assertThat(watch.check()).isEmpty();
               return slow;
             });
-    assertThat(found.get(0)).singleElement().satisfies(s -> {
-      assertThat(s.rank()).isEqualTo(2);
-      assertThat(s.last()).isGreaterThanOrEqualTo(4);
-      assertThat(s.lateSeconds()).isBetween(0.15, 2.0);
-    });
+    assertThat(found.get(0))
+        .singleElement()
+        .satisfies(
+            s -> {
+              assertThat(s.rank()).isEqualTo(2);
+              assertThat(s.last()).isGreaterThanOrEqualTo(4);
+              assertThat(s.lateSeconds()).isBetween(0.15, 2.0);
+            });
     assertThat(found).allMatch(one -> one.equals(found.get(0)));
   }
 
