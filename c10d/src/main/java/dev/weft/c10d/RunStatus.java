@@ -8,8 +8,8 @@ import dev.weft.tensor.memory.HostMemory;
 
 /**
  * Tells how far a rank's training is, for whoever looks on: {@code weft run}'s view of the ranks,
- * and the rank's metrics. Costs next to nothing, so that it may be called in every step. Called on a
- * thread of the rank.
+ * and the rank's metrics. Costs next to nothing, so that it may be called in every step. Called on
+ * a thread of the rank.
  */
 public final class RunStatus {
   private RunStatus() {}

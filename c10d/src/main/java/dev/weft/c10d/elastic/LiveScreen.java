@@ -16,8 +16,9 @@ import org.slf4j.LoggerFactory;
  * it. Thread-safe. What goes to {@link #out} and {@link #err} must be whole lines a write; one that
  * ends in a carriage return becomes a line.
  *
- * <p>Control sequences are those of ECMA-48: cursor up, erase below; and DEC's private mode 7 (wrap)
- * is off while the block is drawn, so that its lines are one row each however narrow the terminal.
+ * <p>Control sequences are those of ECMA-48: cursor up, erase below; and DEC's private mode 7
+ * (wrap) is off while the block is drawn, so that its lines are one row each however narrow the
+ * terminal.
  */
 public final class LiveScreen {
   private static final Logger log = LoggerFactory.getLogger(LiveScreen.class);

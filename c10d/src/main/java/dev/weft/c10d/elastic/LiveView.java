@@ -41,8 +41,7 @@ final class LiveView implements Supplier<List<String>> {
         log.debug("the status of rank {} cannot be read", worker.rank(), e);
       }
       rows.add(
-          new StatusBlock.Row(
-              worker.rank(), worker.isAlive() ? null : worker.ending(), status));
+          new StatusBlock.Row(worker.rank(), worker.isAlive() ? null : worker.ending(), status));
     }
     return StatusBlock.render(
         title, rows, Duration.ofNanos(System.nanoTime() - started), System.currentTimeMillis());

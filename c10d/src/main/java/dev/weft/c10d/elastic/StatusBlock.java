@@ -10,7 +10,9 @@ import org.jspecify.annotations.Nullable;
 
 /** The lines that show where the ranks of a machine are. Pure functions. */
 final class StatusBlock {
-  /** How many ranks have a line of their own; a block that is higher than the screen cannot move. */
+  /**
+   * How many ranks have a line of their own; a block that is higher than the screen cannot move.
+   */
   static final int MOST = 16;
 
   private static final Duration STALE = Duration.ofSeconds(30);

@@ -5,7 +5,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.atomic.DoubleAdder;
 import java.util.function.DoubleSupplier;
 import java.util.function.Supplier;
@@ -53,18 +52,18 @@ public final class Metrics {
 
   /** A number that is set, or read when asked for. Thread-safe. */
   public static final class Gauge {
-    private final AtomicReference<DoubleSupplier> value = new AtomicReference<>(() -> 0);
+    private volatile DoubleSupplier value = () -> 0;
 
     private Gauge() {}
 
     /** Sets the number. */
     public void set(double now) {
-      value.set(() -> now);
+      value = () -> now;
     }
 
     /** Has the number read whenever it is asked for, on the thread that asks. */
     public void read(DoubleSupplier source) {
-      value.set(source);
+      value = source;
     }
   }
 
@@ -164,7 +163,7 @@ public final class Metrics {
               if (value instanceof Counter c) {
                 line(out, name, labels, c.value.sum());
               } else if (value instanceof Gauge g) {
-                line(out, name, labels, g.value.get().getAsDouble());
+                line(out, name, labels, g.value.getAsDouble());
               } else if (value instanceof Histogram h) {
                 histogram(out, name, labels, h);
               }
@@ -177,10 +176,10 @@ public final class Metrics {
     for (int i = 0; i < counts.length; i++) {
       String le = i < bounds.length ? number(bounds[i]) : "+Inf";
       String with = (labels.isEmpty() ? "" : labels + ",") + "le=\"" + le + "\"";
-      line(out, name + "_bucket", with, counts[i]);
+      line(out, name + "_bucket", with, (double) counts[i]);
     }
     line(out, name + "_sum", labels, h.sum());
-    line(out, name + "_count", labels, counts[counts.length - 1]);
+    line(out, name + "_count", labels, (double) counts[counts.length - 1]);
   }
 
   private static void line(StringBuilder out, String name, String labels, double value) {

@@ -157,7 +157,9 @@ public final class RankMetrics implements AutoCloseable {
 
   /** Tells how far training is. */
   public void progress(long step, double loss, double tokensPerSecond) {
-    metrics.gauge("weft_train_step", "The step that was reported last.", Map.of()).set(step);
+    metrics
+        .gauge("weft_train_step", "The step that was reported last.", Map.of())
+        .set((double) step);
     metrics.gauge("weft_train_loss", "Its loss.", Map.of()).set(loss);
     metrics
         .gauge("weft_train_tokens_per_second", "Tokens a second, of the whole run.", Map.of())

@@ -70,13 +70,13 @@ public final class StatusFile implements AutoCloseable {
     while (!closed) {
       LockSupport.parkNanos(this, EVERY_NANOS);
       Status next = now;
-      if (next != null && next != written) {
+      if (next != null && !next.equals(written)) {
         write(next);
         written = next;
       }
     }
     Status last = now;
-    if (last != null && last != written) {
+    if (last != null && !last.equals(written)) {
       write(last);
     }
   }
