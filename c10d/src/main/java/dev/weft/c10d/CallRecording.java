@@ -2,6 +2,7 @@ package dev.weft.c10d;
 
 import dev.weft.c10d.debug.GroupLog;
 import dev.weft.c10d.debug.RecordedCall;
+import dev.weft.c10d.metrics.RankMetrics;
 import dev.weft.tensor.StridedTensor;
 import java.util.List;
 import java.util.function.Supplier;
@@ -60,6 +61,7 @@ record CallRecording(
   private static void ended(ProcessGroup group, RecordedCall call, @Nullable Throwable failure) {
     if (failure == null) {
       call.complete();
+      count(group, call, true);
     } else {
       failed(group, call, failure);
     }
@@ -71,8 +73,16 @@ record CallRecording(
             ? failure.getCause()
             : failure;
     call.fail(cause);
+    count(group, call, false);
     if (cause instanceof DistributedException) {
       group.context().failures().failed(group, cause);
+    }
+  }
+
+  private static void count(ProcessGroup group, RecordedCall call, boolean well) {
+    RankMetrics metrics = group.context().metrics();
+    if (metrics != null) {
+      metrics.ended(call, well);
     }
   }
 

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -27,6 +28,7 @@ final class FailureHandling {
   private final AtomicBoolean reported = new AtomicBoolean();
   private volatile Map<String, String> environment = System.getenv();
   private volatile boolean watching;
+  private volatile @Nullable Watchdog started;
 
   FailureHandling(RankContext context) {
     this.context = context;
@@ -61,6 +63,12 @@ final class FailureHandling {
     return there;
   }
 
+  /** What the watchdog does, without starting one. */
+  Watchdog.State watchdogState() {
+    Watchdog there = started;
+    return there == null ? Watchdog.State.OFF : there.state();
+  }
+
   private Watchdog start() {
     ErrorHandling mode = ErrorHandling.fromEnvironment(environment);
     boolean propagates = ErrorHandling.propagates(environment);
@@ -91,6 +99,7 @@ final class FailureHandling {
               }
             });
     watchdog.start();
+    started = watchdog;
     return watchdog;
   }
 

@@ -137,6 +137,7 @@ final class Initialization {
     try {
       context.becomeProcess();
       context.failures().begin(options.environment());
+      context.openToOthers();
       Device device = options.deviceId();
       if (device != null) {
         context.bindDevice(device);

@@ -2,9 +2,12 @@ package dev.weft.c10d;
 
 import dev.weft.c10d.debug.FlightRecorder;
 import dev.weft.c10d.debug.FlightRecorderConfig;
+import dev.weft.c10d.metrics.RankMetrics;
+import dev.weft.c10d.metrics.StatusFile;
 import dev.weft.c10d.store.Store;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.cuda.Cuda;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -48,6 +51,8 @@ public final class RankContext {
   private final Map<Integer, Throwable> failed = new LinkedHashMap<>();
   private final List<Integer> left = new ArrayList<>();
   private volatile boolean closed;
+  private volatile @Nullable RankMetrics metrics;
+  private volatile @Nullable StatusFile statusFile;
   private volatile @Nullable Device boundDevice;
   private volatile @Nullable LinkShape linkShape = LinkShape.fromEnvironment(System.getenv());
 
@@ -277,6 +282,32 @@ public final class RankContext {
   /** The record of this rank's last calls. */
   public FlightRecorder flightRecorder() {
     return recorder;
+  }
+
+  /** What this rank tells a monitoring system, or null where none was asked for. */
+  public @Nullable RankMetrics metrics() {
+    return metrics;
+  }
+
+  /** Where this rank tells its launcher how far it is, or null where nobody asked. */
+  @Nullable StatusFile statusFile() {
+    return statusFile;
+  }
+
+  /** From now on tells others of this rank, as far as its variables say so. */
+  void openToOthers() {
+    String file = environment.get(StatusFile.VARIABLE);
+    if (file != null) {
+      StatusFile opened = StatusFile.open(Path.of(file));
+      closeAtEnd(opened);
+      statusFile = opened;
+    }
+    RankMetrics served =
+        RankMetrics.serve(environment, rank, recorder, failures::watchdogState, this::boundDevice);
+    if (served != null) {
+      closeAtEnd(served);
+      metrics = served;
+    }
   }
 
   /** Where failures of this rank's calls are dealt with. */

@@ -5,9 +5,12 @@ import com.google.common.net.HostAndPort;
 import dev.weft.c10d.elastic.ElasticAgent;
 import dev.weft.c10d.elastic.ElasticOptions;
 import dev.weft.c10d.elastic.LaunchConfig;
+import dev.weft.c10d.elastic.LiveScreen;
 import dev.weft.c10d.elastic.LocalLauncher;
 import dev.weft.c10d.elastic.LogOptions;
 import dev.weft.c10d.elastic.MpirunLauncher;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -138,6 +141,13 @@ final class RunCommand implements Callable<Integer> {
   private boolean noPrefix;
 
   @Option(
+      names = "--no-live",
+      description = {
+        "on a terminal, show no block of lines that says where the ranks are (elsewhere there is none)"
+      })
+  private boolean noLive;
+
+  @Option(
       names = "--grace-period",
       paramLabel = "SECONDS",
       defaultValue = "5",
@@ -193,7 +203,14 @@ final class RunCommand implements Callable<Integer> {
     } else if (tee) {
       throw new IllegalArgumentException("--tee is given without --log-dir; expected both");
     }
-    return LaunchConfig.of(mainClass, nprocPerNode)
+    LaunchConfig.Builder builder = LaunchConfig.of(mainClass, nprocPerNode);
+    // bin/weft looks, since Java 17 cannot tell whether standard output alone is a terminal.
+    if (Boolean.getBoolean("weft.terminal") && !noLive && !mpi) {
+      builder.live(
+          new LiveScreen(
+              new FileOutputStream(FileDescriptor.out), new FileOutputStream(FileDescriptor.err)));
+    }
+    return builder
         .arguments(arguments)
         .classPath(classPath)
         .jvmArguments(jvmArguments)

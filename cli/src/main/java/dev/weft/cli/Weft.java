@@ -3,6 +3,7 @@ package dev.weft.cli;
 import com.google.common.base.Throwables;
 import dev.weft.c10d.DistributedException;
 import dev.weft.cli.bench.BenchCommand;
+import dev.weft.cli.doctor.DoctorCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 

@@ -136,6 +136,11 @@ public final class RecordedCall {
     return p2p ? p2pSeq : collectiveSeq;
   }
 
+  /** The operation alone, such as {@code all_reduce} or {@code send}. */
+  public String operation() {
+    return operation;
+  }
+
   /** The operation's name in dumps, such as {@code all_reduce}; messages name their two ranks. */
   public String name() {
     if (!p2p || peer < 0) {
@@ -149,9 +154,18 @@ public final class RecordedCall {
     return group.now() - created;
   }
 
-  /** When it was made, on the recorder's clock. */
-  long created() {
+  /** When it was made, in nanoseconds on the recorder's clock: the wall clock, never backwards. */
+  public long created() {
     return created;
+  }
+
+  /**
+   * From the call to its end, in nanoseconds, or -1 unless it has ended well. Waiting for other
+   * ranks is part of it.
+   */
+  public long durationNanos() {
+    long ended = completed;
+    return ended == 0 ? -1 : ended - created;
   }
 
   /** How long it may take, in milliseconds. */
@@ -177,7 +191,8 @@ public final class RecordedCall {
     return recordId;
   }
 
-  boolean isP2p() {
+  /** True of a send, a receive or a batch of them, false of a collective. */
+  public boolean isP2p() {
     return p2p;
   }
 

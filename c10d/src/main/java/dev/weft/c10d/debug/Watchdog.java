@@ -31,7 +31,20 @@ public final class Watchdog implements AutoCloseable {
   private final Thread watcher;
   private final Thread monitor;
   private volatile long resumed;
+  private volatile boolean silent;
   private volatile boolean closed;
+
+  /** What a watchdog does at a moment. */
+  public enum State {
+    /** None has been started. */
+    OFF,
+    /** It looks after calls. */
+    WATCHING,
+    /** It has been told to report none. */
+    PAUSED,
+    /** It has not looked for longer than its heartbeat allows. */
+    SILENT
+  }
 
   /** What the watchdog tells; on its own threads. */
   public interface Listener {
@@ -115,6 +128,13 @@ public final class Watchdog implements AutoCloseable {
     }
   }
 
+  /** What it does now. */
+  public State state() {
+    return closed
+        ? State.OFF
+        : silent ? State.SILENT : pauses.get() > 0 ? State.PAUSED : State.WATCHING;
+  }
+
   private void watch() {
     while (!closed) {
       long unused = beats.incrementAndGet();
@@ -147,14 +167,15 @@ public final class Watchdog implements AutoCloseable {
    */
   private void monitor() {
     long rounds = Math.max(1, config.heartbeat().toMillis() / config.interval().toMillis());
-    long silent = 0;
+    long still = 0;
     long seen = beats.get();
     while (!closed) {
       LockSupport.parkNanos(this, config.interval().toNanos());
       long now = beats.get();
-      silent = now == seen ? silent + 1 : 0;
+      still = now == seen ? still + 1 : 0;
       seen = now;
-      if (silent == rounds) {
+      silent = still >= rounds;
+      if (still == rounds) {
         String text =
             "watchdog heartbeat: the watchdog of rank "
                 + rank

@@ -8,6 +8,7 @@ import java.io.OutputStream;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /** What to start, how often, and how to treat it. Immutable; safe to share between threads. */
 public final class LaunchConfig {
@@ -27,6 +28,7 @@ public final class LaunchConfig {
   private final Duration gracePeriod;
   private final OutputStream out;
   private final OutputStream err;
+  private final @Nullable LiveScreen screen;
 
   private LaunchConfig(Builder builder) {
     mainClass = builder.mainClass;
@@ -45,6 +47,7 @@ public final class LaunchConfig {
     gracePeriod = builder.gracePeriod;
     out = builder.out;
     err = builder.err;
+    screen = builder.screen;
   }
 
   /**
@@ -122,6 +125,10 @@ public final class LaunchConfig {
     return err;
   }
 
+  @Nullable LiveScreen screen() {
+    return screen;
+  }
+
   /** Collects what is optional. Not thread-safe. */
   public static final class Builder {
     private final String mainClass;
@@ -140,6 +147,7 @@ public final class LaunchConfig {
     private Duration gracePeriod = Duration.ofSeconds(5);
     private OutputStream out = new FileOutputStream(FileDescriptor.out);
     private OutputStream err = new FileOutputStream(FileDescriptor.err);
+    private @Nullable LiveScreen screen;
 
     private Builder(String mainClass, int nprocPerNode) {
       if (mainClass.isBlank()) {
@@ -299,6 +307,17 @@ public final class LaunchConfig {
       this.out = out;
       this.err = err;
       return this;
+    }
+
+    /**
+     * Shows on a terminal where the ranks are, and their output above that.
+     *
+     * @param screen the terminal, in the place of {@link #output}
+     * @return this
+     */
+    public Builder live(LiveScreen screen) {
+      this.screen = screen;
+      return output(screen.out(), screen.err());
     }
 
     /**

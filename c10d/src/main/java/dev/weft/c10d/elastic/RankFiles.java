@@ -18,6 +18,7 @@ import org.slf4j.LoggerFactory;
 final class RankFiles implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(RankFiles.class);
   private static final String ERROR_FILE = "error.json";
+  private static final String STATUS_FILE = "status.json";
 
   private final Path folder;
   private final boolean logs;
@@ -52,6 +53,11 @@ final class RankFiles implements AutoCloseable {
   /** Where a rank says why it failed. */
   Path errorFile(int rank) {
     return folder.resolve(Integer.toString(rank)).resolve(ERROR_FILE);
+  }
+
+  /** Where a rank says how far it is, if it is asked to. */
+  Path statusFile(int rank) {
+    return folder.resolve(Integer.toString(rank)).resolve(STATUS_FILE);
   }
 
   /** Opens a log of a rank, or what swallows it if no logs are wanted. */

@@ -2,8 +2,10 @@ package dev.weft.c10d.elastic;
 
 import dev.weft.c10d.Deadline;
 import dev.weft.c10d.DistributedException;
+import dev.weft.c10d.metrics.StatusFile;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -11,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -20,16 +23,24 @@ final class WorkerGroup {
   private static final Duration DRAIN = Duration.ofSeconds(2);
 
   private final LaunchConfig config;
-  private final List<Worker> workers = new ArrayList<>();
+  // Read by the live view, too, which must not wait for who stops the ranks.
+  private final List<Worker> workers = new CopyOnWriteArrayList<>();
   private final BlockingQueue<Worker> ended = new LinkedBlockingQueue<>();
   private final RankFiles files;
   private final Runnable onEnd;
+  private final LiveView view;
   private boolean stopped;
 
   private WorkerGroup(LaunchConfig config, RankFiles files, Runnable onEnd) {
     this.config = config;
     this.files = files;
     this.onEnd = onEnd;
+    this.view = new LiveView(title(config), files, () -> List.copyOf(workers));
+  }
+
+  private static String title(LaunchConfig config) {
+    String name = config.mainClass();
+    return name.substring(name.lastIndexOf('.') + 1) + " on " + config.nprocPerNode() + " ranks";
   }
 
   /**
@@ -41,6 +52,10 @@ final class WorkerGroup {
       LaunchConfig config, RankEnvironment place, RankFiles files, Runnable onEnd) {
     var group = new WorkerGroup(config, files, onEnd);
     boolean done = false;
+    LiveScreen screen = config.screen();
+    if (screen != null) {
+      screen.show(group.view);
+    }
     if (config.nprocPerNode() > 1) {
       NativeCache.warm();
     }
@@ -63,6 +78,11 @@ final class WorkerGroup {
     int rank = place.rank(local);
     var environment = place.of(local);
     environment.put(ErrorFile.VARIABLE, files.errorFile(rank).toString());
+    if (config.screen() != null) {
+      // A log folder may hold an earlier run's.
+      boolean unused = Files.deleteIfExists(files.statusFile(rank));
+      environment.put(StatusFile.VARIABLE, files.statusFile(rank).toString());
+    }
     if (config.shareGpus()) {
       environment.putAll(RankEnvironment.sharedGpu(rank));
     }
@@ -181,5 +201,9 @@ final class WorkerGroup {
     workers.forEach(Worker::kill);
     awaitAll(DRAIN);
     workers.forEach(worker -> worker.drain(DRAIN));
+    LiveScreen screen = config.screen();
+    if (screen != null) {
+      screen.leave(view);
+    }
   }
 }

@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -57,6 +58,26 @@ class LocalLauncherTest {
                       + " TORCHELASTIC_USE_AGENT_STORE=True, WORLD_SIZE=3} sum=3 args=[-a, b c] x=y z")
                   .formatted(rank, rank, omp, rank, rank));
     }
+  }
+
+  /** The block stays below the output, and its last state on the screen. */
+  @Test
+  void aTerminalShowsWhereTheRanksAre() {
+    int code =
+        LocalLauncher.run(
+            config(Ranks.Hello.class, 2)
+                .live(new LiveScreen(out, err))
+                .logs(LogOptions.SHOW_ALL.withFolder(folder, true).withLocalRanks(Set.of(1)))
+                .build());
+
+    assertThat(code).as(err.toString(UTF_8)).isZero();
+    List<String> lines = lines(out);
+    assertThat(lines).filteredOn(line -> line.contains("RANK=0, ROLE")).isEmpty();
+    assertThat(lines).filteredOn(line -> line.contains("RANK=1, ROLE")).hasSize(1);
+    String end = String.join("\n", lines.subList(lines.size() - 5, lines.size()));
+    assertThat(end)
+        .contains("Ranks$Hello on 2 ranks  0:00:")
+        .containsPattern("    0  done  .*\n    1  done  ");
   }
 
   /** P52: lines of several ranks never mix. */

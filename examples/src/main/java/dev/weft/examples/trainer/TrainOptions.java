@@ -25,6 +25,7 @@ public final class TrainOptions {
   @Mixin final ModelOptions model = new ModelOptions();
   @Mixin final OptimizerOptions optimizer = new OptimizerOptions();
   @Mixin final RunOptions run = new RunOptions();
+  @Mixin final HealthOptions health = new HealthOptions();
 
   /** Options with their defaults, for picocli to fill. */
   public TrainOptions() {}
@@ -81,6 +82,7 @@ public final class TrainOptions {
     ParallelDims dims = dims(world);
     optimizer.check();
     run.check();
+    health.check();
     TokenSource tokens = data.tokens();
     parallel.check(dims, config(tokens), optimizer.batch);
     TokenBatches unused = data.training(tokens);

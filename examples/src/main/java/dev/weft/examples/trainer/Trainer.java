@@ -28,6 +28,7 @@ final class Trainer implements AutoCloseable {
   private final @Nullable TokenBatches heldOut;
   private final ParallelModel model;
   private final Evaluation evaluation;
+  private final HealthChecks health;
   private final AdamW optimizer;
   private final Schedule rates;
   private final DecoderConfig config;
@@ -48,6 +49,7 @@ final class Trainer implements AutoCloseable {
             : null;
     this.model = new ParallelModel(config, dims, mesh, options.parallel);
     this.evaluation = new Evaluation(model, config, mesh, options.parallel);
+    this.health = new HealthChecks(options.health, options.run.logEvery, model, mesh);
     this.optimizer = options.optimizer.over(model.parameters());
     this.rates = options.optimizer.schedule();
     this.identity = TrainingCheckpoint.identity(config, options.data, tokens);
@@ -57,6 +59,10 @@ final class Trainer implements AutoCloseable {
   /** What a checkpoint must have in common with this run. */
   Map<String, Double> identity() {
     return identity;
+  }
+
+  HealthChecks health() {
+    return health;
   }
 
   /** Of the whole model; tied ones count once. */
@@ -98,6 +104,7 @@ final class Trainer implements AutoCloseable {
           model.step(
               batch.inputs().to(options.parallel.device()),
               batch.targets().to(options.parallel.device()));
+      health.beforeUpdate(step + 1);
       double[] sums = overWorld(lossShare(loss == null ? null : loss.item()), squaresShare());
       double norm = Math.sqrt(sums[1]);
       if (!Double.isFinite(sums[0]) || !Double.isFinite(norm)) {
@@ -195,6 +202,7 @@ final class Trainer implements AutoCloseable {
 
   @Override
   public void close() {
+    health.close();
     optimizer.close();
   }
 }

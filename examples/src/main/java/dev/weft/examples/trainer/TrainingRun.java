@@ -1,6 +1,7 @@
 package dev.weft.examples.trainer;
 
 import dev.weft.c10d.Distributed;
+import dev.weft.c10d.RunStatus;
 import dev.weft.parallel.pipeline.Timeline;
 import dev.weft.profiler.Profiler;
 import java.io.PrintStream;
@@ -72,6 +73,8 @@ final class TrainingRun implements AutoCloseable {
         profiler.step();
       }
       samples += options.optimizer.batch;
+      trainer.health().afterStep(step + 1, out);
+      RunStatus.report(row.step(), row.loss(), row.tokensPerSecond());
       if (step + 1 == steps || isTime(step + 1, options.run.evalEvery)) {
         row = row.withEvalLoss(trainer.evaluate());
       }

@@ -6,7 +6,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.weft.c10d.Distributed;
 import dev.weft.c10d.LocalWorld;
 import dev.weft.c10d.Work;
+import dev.weft.parallel.health.DesyncException;
+import dev.weft.parallel.health.NonFiniteException;
+import dev.weft.tensor.Tensor;
+import dev.weft.tensor.autograd.Autograd;
 import dev.weft.tensor.memory.HostMemory;
+import dev.weft.tensor.op.InPlace;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -67,5 +72,40 @@ class TrainerTest {
               }
             });
     assertThat(said.get(0)).isEqualTo(said.get(1));
+  }
+
+  @Test
+  void theFirstModuleWithNumbersThatAreNotFiniteIsNamed() {
+    TrainOptions options = options("dp=2", "--lr", "1e30", "--warmup", "0", "--check-nan");
+    LocalWorld.run(
+        2,
+        rank -> {
+          try (Trainer trainer = new Trainer(options)) {
+            LossRow unused = trainer.step(0, 0);
+            assertThatThrownBy(() -> trainer.step(1, 8))
+                .isInstanceOf(NonFiniteException.class)
+                .hasMessageMatching("(?s)step 2, rank 0: the output of 'layers\\.0.* \\[1], too");
+          }
+        });
+  }
+
+  @Test
+  void replicasThatDifferEndTheRun() {
+    TrainOptions options = options("dp=2,tp=2", "--check-desync", "2", "--check-stragglers");
+    LocalWorld.run(
+        4,
+        rank -> {
+          try (Trainer trainer = new Trainer(options)) {
+            trainer.health().afterStep(2, System.out);
+            Tensor norm = trainer.model().namedParameters().get("norm.weight");
+            if (rank >= 2) {
+              Tensor unused = Autograd.noGrad(() -> InPlace.mul(norm, 2));
+            }
+            trainer.health().afterStep(3, System.out);
+            assertThatThrownBy(() -> trainer.health().afterStep(4, System.out))
+                .isInstanceOf(DesyncException.class)
+                .hasMessageContaining("step 4: parameter 'norm.weight' differs");
+          }
+        });
   }
 }

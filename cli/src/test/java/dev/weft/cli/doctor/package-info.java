@@ -1,0 +1,5 @@
+/** Specifications of the commands. */
+@NullMarked
+package dev.weft.cli.doctor;
+
+import org.jspecify.annotations.NullMarked;
