@@ -85,7 +85,7 @@ final class WorldCheck {
       out.accept(
           broken(
               "rendezvous",
-              e.getMessage(),
+              String.valueOf(e.getMessage()),
               rank == 0
                   ? "weft doctor --world " + String.join(",", hosts) + " on the missing hosts, too"
                   : "ufw allow " + port + "/tcp on " + hosts.get(0)));

@@ -34,7 +34,7 @@ public final class NonFiniteWatch implements AutoCloseable {
   private long looks;
   private @Nullable Finding first;
 
-  /** Where in a step. */
+  /** Where in a step, in order. */
   private enum Phase {
     FORWARD,
     BACKWARD,
@@ -45,12 +45,12 @@ public final class NonFiniteWatch implements AutoCloseable {
    * The first thing a rank found in a step.
    *
    * @param rank its global rank
-   * @param phase 0 in forward, 1 in backward, 2 in the gradients of parameters
+   * @param phase where in the step
    * @param look the number of the look, of this rank
    * @param cameIn whether an input of the module was bad already
    * @param text what is bad
    */
-  record Finding(int rank, int phase, long look, boolean cameIn, String text) {}
+  record Finding(int rank, Phase phase, long look, boolean cameIn, String text) {}
 
   private NonFiniteWatch(List<? extends Module> models) {
     this.models = models;
@@ -115,7 +115,7 @@ public final class NonFiniteWatch implements AutoCloseable {
                 local(tensor).numel(),
                 tensor.describe(),
                 cameIn ? "; so was its input" : "");
-    first = new Finding(Distributed.rank(), phase.ordinal(), looks, cameIn, text);
+    first = new Finding(Distributed.rank(), phase, looks, cameIn, text);
     return true;
   }
 
@@ -150,7 +150,7 @@ public final class NonFiniteWatch implements AutoCloseable {
             .filter(Objects::nonNull)
             .map(Objects::requireNonNull)
             .sorted(
-                Comparator.comparingInt(Finding::phase)
+                Comparator.comparing(Finding::phase)
                     .thenComparing(Finding::cameIn)
                     .thenComparingLong(Finding::look)
                     .thenComparingInt(Finding::rank))
