@@ -191,7 +191,8 @@ public final class TraceSummary {
         }
       }
     }
-    out.entrySet().removeIf(e -> e.getValue().size() < Math.max(2, sizes.getOrDefault(e.getKey(), 0)));
+    out.entrySet()
+        .removeIf(e -> e.getValue().size() < Math.max(2, sizes.getOrDefault(e.getKey(), 0)));
     out.values().forEach(all -> all.sort(Comparator.comparingDouble(a -> a[1])));
     return out;
   }

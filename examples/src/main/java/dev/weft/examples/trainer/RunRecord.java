@@ -72,7 +72,10 @@ record RunRecord(
         });
     List<Placed> out = new ArrayList<>();
     kinds.forEach(
-        (key, kind) -> out.add(new Placed(names.get(key), kind.shape, kind.placements, kind.svg)));
+        (key, kind) ->
+            out.add(
+                new Placed(
+                    names.getOrDefault(key, List.of()), kind.shape, kind.placements, kind.svg)));
     return out;
   }
 

@@ -123,7 +123,7 @@ public final class RunReport {
   /** Ranks in rows of the last dimension, the others above each other. */
   private static String mesh(Map<String, Integer> mesh) {
     List<String> names = new ArrayList<>(mesh.keySet());
-    int columns = names.isEmpty() ? 1 : mesh.get(names.get(names.size() - 1));
+    int columns = names.isEmpty() ? 1 : mesh.getOrDefault(names.get(names.size() - 1), 1);
     int ranks = mesh.values().stream().reduce(1, (a, b) -> a * b);
     StringBuilder out = new StringBuilder("<p class=\"quiet\">");
     mesh.forEach((name, size) -> out.append(format("%s = %d &nbsp; ", name, size)));
@@ -132,7 +132,7 @@ public final class RunReport {
       StringBuilder where = new StringBuilder();
       int rest = rank;
       for (int d = names.size() - 1; d >= 0; d--) {
-        int size = mesh.get(names.get(d));
+        int size = mesh.getOrDefault(names.get(d), 1);
         where.insert(0, names.get(d) + " " + rest % size + (d == names.size() - 1 ? "" : ", "));
         rest /= size;
       }
@@ -209,7 +209,7 @@ public final class RunReport {
 
   private static String table(String heads, CharSequence rows) {
     StringBuilder out = new StringBuilder("<div class=\"wide\"><table><thead><tr>");
-    for (String head : heads.split("\\|")) {
+    for (String head : heads.split("\\|", -1)) {
       out.append("<th>").append(head).append("</th>");
     }
     return out.append("</tr></thead><tbody>")

@@ -99,12 +99,7 @@ final class StepTimeline {
     List<Block> out = new ArrayList<>();
     for (Block b : blocks) {
       Block last = out.isEmpty() ? null : out.get(out.size() - 1);
-      boolean small =
-          last != null
-              && last.css.equals(b.css)
-              && b.start - last.end < finest
-              && (b.end - b.start < finest || last.end - last.start < finest);
-      if (small) {
+      if (last != null && alike(last, b, finest)) {
         out.set(
             out.size() - 1,
             new Block(last.start, Math.max(last.end, b.end), b.css, "several calls"));
@@ -113,6 +108,12 @@ final class StepTimeline {
       }
     }
     return out;
+  }
+
+  private static boolean alike(Block a, Block b, double finest) {
+    return a.css.equals(b.css)
+        && b.start - a.end < finest
+        && (b.end - b.start < finest || a.end - a.start < finest);
   }
 
   private static void row(
