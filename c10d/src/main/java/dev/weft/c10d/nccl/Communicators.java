@@ -6,6 +6,7 @@ import static org.bytedeco.cuda.global.nccl.ncclCommSplit;
 
 import dev.weft.c10d.Deadline;
 import dev.weft.c10d.GroupContext;
+import dev.weft.c10d.OperationTimeoutException;
 import dev.weft.tensor.cuda.Cuda;
 import dev.weft.tensor.cuda.CudaStream;
 import java.time.Duration;
@@ -195,6 +196,9 @@ final class Communicators {
       if (made != null && part != null) {
         part.communicators().adopt(made);
       }
+    } catch (OperationTimeoutException e) {
+      parent.failed(e); // a thread is inside NCCL with its communicator, until that is aborted
+      throw e;
     } finally {
       from.use().unlock();
     }
@@ -235,6 +239,9 @@ final class Communicators {
                           config.pointer(),
                           abort ? nccl.NCCL_SHRINK_ABORT : nccl.NCCL_SHRINK_DEFAULT));
       rest.communicators().adopt(Objects.requireNonNull(made));
+    } catch (OperationTimeoutException e) {
+      parent.failed(e); // as in a split
+      throw e;
     } finally {
       from.use().unlock();
     }

@@ -127,12 +127,12 @@ final class DataOptions {
   /** Samples of all but the held-out part. */
   TokenBatches training(TokenSource all) {
     TokenSource part = all.part(0, all.size() - heldOutOf(all));
-    if (part.size() < seq + 2) {
+    if (part.size() < seq + 2L) {
       throw new IllegalArgumentException(
           "--data has "
               + part.size()
               + " tokens to train on; expected at least "
-              + (seq + 2)
+              + (seq + 2L)
               + " for --seq "
               + seq);
     }

@@ -61,6 +61,10 @@ public record ParallelDims(int dp, int fsdp, int pp, int tp) {
     for (int size : sizes.values()) {
       product *= size == REST ? 1 : size;
       rests += size == REST ? 1 : 0;
+      if (product > Integer.MAX_VALUE) {
+        throw new IllegalArgumentException(
+            "--mesh '" + text + "' takes more ranks than there can be; expected below 2^31");
+      }
     }
     if (rests > 1 || (rests == 1 && world == 0)) {
       throw new IllegalArgumentException(

@@ -46,6 +46,8 @@ class OptionsTest {
         "--vocab 9 | --vocab is 9 with --tokenizer byte",
         "--tokenizer bpe | Invalid value for option '--tokenizer'",
         "--seq 400000 | tokens to train on; expected at least 400002 for --seq 400000",
+        "--seq 2147483647 | tokens to train on; expected at least 2147483649 for --seq",
+        "--mesh dp=99999,tp=99999 | takes more ranks than there can be",
         "--seq 0 | --seq 0; expected 1 or more",
         "--held-out 0.9 | --held-out 0.9; expected 0 to 0.5",
         "--held-out 0.001 | --held-out 0.001 leaves 5 windows of 64 tokens to evaluate on; expected the 32",

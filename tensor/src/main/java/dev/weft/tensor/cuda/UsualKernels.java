@@ -61,7 +61,12 @@ final class UsualKernels {
             });
     pool.allowCoreThreadTimeOut(true);
     // A compiler at work while the process lets its libraries go could crash.
-    Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(pool), "weft-kernels-stop"));
+    try {
+      Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(pool), "weft-kernels-stop"));
+    } catch (IllegalStateException e) {
+      LOG.debug("the process ends, and kernels are compiled one by one", e);
+      return;
+    }
     for (KernelModule module : ALL) {
       pool.execute(() -> compile(module, architecture));
     }
