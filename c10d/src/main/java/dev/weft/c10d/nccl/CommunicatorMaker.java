@@ -5,6 +5,7 @@ import static org.bytedeco.cuda.global.nccl.ncclInProgress;
 import static org.bytedeco.cuda.global.nccl.ncclSuccess;
 
 import dev.weft.c10d.Deadline;
+import dev.weft.c10d.DistributedException;
 import dev.weft.c10d.OperationTimeoutException;
 import dev.weft.tensor.cuda.Cuda;
 import java.util.concurrent.locks.LockSupport;
@@ -166,6 +167,11 @@ final class CommunicatorMaker {
         if (stopped != null || deadline.hasPassed()) {
           attempt.abandon();
           throw stopped != null ? backend.unusable(call, stopped) : late();
+        }
+        if (Thread.currentThread().isInterrupted()) {
+          attempt.abandon();
+          throw new DistributedException(
+              call + " for group " + backend.describeGroup() + " was interrupted");
         }
         LockSupport.parkNanos(this, LOOK_NANOS);
       }

@@ -157,21 +157,22 @@ final class PairChannel {
   /** A send and a receive in one group meet their counterparts in whatever order those come. */
   private void launchTogether(List<Post> batch) {
     NcclCommunicator c;
+    Staging staging = new Staging();
+    List<NcclWork> works = new ArrayList<>();
     try {
       c = communicator(batch.get(0).message().device());
+      for (Post p : batch) {
+        c.stream().waitFor(p.after());
+        staging.takeOver(p.message().staging());
+        works.add(p.message().work());
+      }
     } catch (RuntimeException | Error e) {
       for (Post p : batch) {
         p.message().work().fail(e);
         p.message().work().letGo();
       }
+      staging.close();
       throw e;
-    }
-    Staging staging = new Staging();
-    List<NcclWork> works = new ArrayList<>();
-    for (Post p : batch) {
-      c.stream().waitFor(p.after());
-      staging.takeOver(p.message().staging());
-      works.add(p.message().work());
     }
     try {
       c.launchAll(
