@@ -20,6 +20,8 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -115,6 +117,7 @@ class FlightRecorderTest {
   /** P53: rank 1 skips one all_reduce; the verdict names the rank, the operation and the line. */
   @Test
   void aSkippedCallIsNamed() throws IOException {
+    CountDownLatch gaveUp = new CountDownLatch(2);
     world(3, 100)
         .timeout(Duration.ofMillis(500))
         .run(
@@ -123,10 +126,11 @@ class FlightRecorderTest {
               if (rank != 1) {
                 assertThatThrownBy(() -> Distributed.allReduce(vector(8), ReduceOp.SUM))
                     .isInstanceOf(OperationTimeoutException.class);
+                gaveUp.countDown();
               } else {
                 Path unused = Distributed.dumpFlightRecorder();
-                Thread.sleep(1_000); // stands for a rank that is busy with something else
               }
+              assertThat(gaveUp.await(30, TimeUnit.SECONDS)).isTrue();
             });
     Analysis analysis = FlightRecorderAnalyzer.analyze(DumpFiles.read(folder, ""), false);
     assertThat(analysis.isClean()).isFalse();
@@ -142,6 +146,8 @@ class FlightRecorderTest {
   /** A rank that waits in another group is not the culprit; who keeps it there is. */
   @Test
   void aStuckRankIsNotBlamed() throws IOException {
+    // All stay until those who wait have given up.
+    CountDownLatch gaveUp = new CountDownLatch(2);
     world(3, 100)
         .timeout(Duration.ofMillis(500))
         .run(
@@ -149,11 +155,13 @@ class FlightRecorderTest {
               var pair = Distributed.newGroup(1, 2);
               if (rank == 0) {
                 assertThatThrownBy(Distributed::barrier).hasMessageContaining("did not arrive");
+                gaveUp.countDown();
               } else if (rank == 1) {
                 assertThatThrownBy(pair::barrier).hasMessageContaining("rank 2 did not arrive");
-                Thread.sleep(500); // stays until rank 0's time has passed, too
-              } else {
-                Thread.sleep(1_000); // busy with something else
+                gaveUp.countDown();
+              }
+              assertThat(gaveUp.await(30, TimeUnit.SECONDS)).isTrue();
+              if (rank == 2) {
                 Path unused = Distributed.dumpFlightRecorder();
               }
             });
