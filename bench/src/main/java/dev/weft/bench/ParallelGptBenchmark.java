@@ -5,6 +5,7 @@ import static dev.weft.dtensor.tp.Styles.colwise;
 import static dev.weft.dtensor.tp.Styles.rowwise;
 import static dev.weft.mesh.DeviceMesh.dim;
 import static dev.weft.mesh.DeviceMesh.initDeviceMesh;
+import static dev.weft.profiler.Schedule.once;
 
 import dev.weft.bench.TrainGptBenchmark.Precision;
 import dev.weft.c10d.ProcessGroup;
@@ -24,6 +25,7 @@ import dev.weft.parallel.GradientSync;
 import dev.weft.parallel.pipeline.Pipeline;
 import dev.weft.parallel.pipeline.Schedule;
 import dev.weft.parallel.pipeline.Stages;
+import dev.weft.profiler.Profiler;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.Tensor;
@@ -35,6 +37,7 @@ import dev.weft.tensor.cuda.CudaMemory;
 import dev.weft.tensor.op.InPlace;
 import dev.weft.tensor.op.Losses;
 import dev.weft.tensor.op.Views;
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -47,12 +50,14 @@ import org.jspecify.annotations.Nullable;
  */
 public final class ParallelGptBenchmark {
   private static final double CLIP = 1;
+  private static final int TRACED = 3;
 
   private final Rows rows;
   private final TrainGptBenchmark.Options options;
   private final Layout layout;
   private final DeviceMesh mesh;
   private final Device device;
+  private final @Nullable Path traces;
 
   /**
    * How ranks share the work.
@@ -70,11 +75,18 @@ public final class ParallelGptBenchmark {
     }
   }
 
-  /** A benchmark on the calling rank; {@code options.batch()} rows for each data-parallel rank. */
-  public ParallelGptBenchmark(Rows rows, TrainGptBenchmark.Options options, Layout layout) {
+  /**
+   * A benchmark on the calling rank; {@code options.batch()} rows for each data-parallel rank.
+   *
+   * @param traces where each rank writes a trace of {@value #TRACED} steps after those that count;
+   *     null for none
+   */
+  public ParallelGptBenchmark(
+      Rows rows, TrainGptBenchmark.Options options, Layout layout, @Nullable Path traces) {
     this.rows = rows;
     this.options = options;
     this.layout = layout;
+    this.traces = traces;
     this.mesh =
         initDeviceMesh(
             options.device(), dim("dp", layout.dp), dim("pp", layout.pp), dim("tp", layout.tp));
@@ -172,7 +184,7 @@ public final class ParallelGptBenchmark {
       CudaMemory.resetPeak(device.index());
     }
     int total = options.warmup() + options.steps();
-    double[] losses = new double[total];
+    double[] losses = new double[traces == null ? total : total + 1 + TRACED];
     double[] seconds = new double[options.steps()];
     double[] host = new double[options.steps()];
     try (AdamW optimizer =
@@ -182,8 +194,10 @@ public final class ParallelGptBenchmark {
             .eps(1e-8)
             .weightDecay(0.1)
             .decayOnly(p -> p.ndim() > 1)
-            .build()) {
-      for (int step = 0; step < total; step++) {
+            .build();
+        @Nullable Profiler profiler =
+            traces == null ? null : Profiler.start(traces, once(total, 1, TRACED))) {
+      for (int step = 0; step < losses.length; step++) {
         synchronize();
         long start = System.nanoTime();
         try (TensorScope scope = TensorScope.open()) {
@@ -199,11 +213,14 @@ public final class ParallelGptBenchmark {
           optimizer.zeroGrad();
           long launched = System.nanoTime();
           synchronize();
-          if (step >= options.warmup()) {
+          if (step >= options.warmup() && step < total) {
             seconds[step - options.warmup()] = (System.nanoTime() - start) * 1e-9;
             host[step - options.warmup()] = (launched - start) * 1e-9;
           }
           losses[step] = loss == null ? 0 : loss.item();
+        }
+        if (profiler != null) {
+          profiler.step();
         }
       }
     }

@@ -11,9 +11,11 @@ import dev.weft.c10d.elastic.LocalLauncher;
 import dev.weft.tensor.Device;
 import dev.weft.tensor.cuda.Cuda;
 import java.io.PrintStream;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /** Starts the ranks of a {@link ParallelGptBenchmark}, or is one; the last rank prints. */
 public final class ParallelGptRun {
@@ -27,9 +29,15 @@ public final class ParallelGptRun {
    * @param batch rows of each data-parallel rank
    * @param precisions one after the other
    * @param layout how ranks share the work
+   * @param traces a folder for the ranks' traces, or null
    */
   public record Request(
-      String device, boolean tiny, int batch, List<Precision> precisions, Layout layout) {
+      String device,
+      boolean tiny,
+      int batch,
+      List<Precision> precisions,
+      Layout layout,
+      @Nullable Path traces) {
     private String[] toArguments() {
       return new String[] {
         device,
@@ -40,7 +48,8 @@ public final class ParallelGptRun {
         String.valueOf(layout.pp()),
         String.valueOf(layout.tp()),
         String.valueOf(layout.sharded()),
-        String.valueOf(layout.microbatches())
+        String.valueOf(layout.microbatches()),
+        traces == null ? "" : traces.toAbsolutePath().toString()
       };
     }
 
@@ -55,7 +64,8 @@ public final class ParallelGptRun {
               Integer.parseInt(a[5]),
               Integer.parseInt(a[6]),
               Boolean.parseBoolean(a[7]),
-              Integer.parseInt(a[8])));
+              Integer.parseInt(a[8])),
+          a[9].isEmpty() ? null : Path.of(a[9]));
     }
   }
 
@@ -111,7 +121,7 @@ public final class ParallelGptRun {
     boolean prints = Distributed.rank() == Distributed.worldSize() - 1;
     Rows rows = new Rows(prints ? out : null);
     for (Precision precision : request.precisions) {
-      double[] unused = new ParallelGptBenchmark(rows, options, request.layout).run(precision);
+      double[] unused = new ParallelGptBenchmark(rows, options, request.layout, request.traces).run(precision);
     }
   }
 }

@@ -21,6 +21,10 @@ final class Cost {
   // An outstanding sum moves twice as many bytes as a cut, and they have to be added up.
   private static final double SUMMED = 2.5;
 
+  // What all this may count for at most, far less than one message: a product of large activations
+  // would rather gather its weight, and be computed as a whole by every rank, otherwise.
+  private static final double PREFERENCE = 1;
+
   private Cost() {}
 
   /** The cost of a plan, infinite where none exists. */
@@ -91,5 +95,10 @@ final class Cost {
       total += p.isPartial() ? SUMMED * moved : p.isShard() ? moved : 0;
     }
     return total * LATER / BYTES_PER_US;
+  }
+
+  /** What {@link #toWhole} counts for between ways that move about as much: more for more. */
+  static double preference(double toWhole) {
+    return PREFERENCE * toWhole / (PREFERENCE + toWhole);
   }
 }

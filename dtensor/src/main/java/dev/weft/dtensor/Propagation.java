@@ -232,6 +232,7 @@ final class Propagation {
 
     private double cost(Combination c) {
       double total = 0;
+      double later = 0;
       for (int m = 0; m < meshShape.length; m++) {
         total += Cost.inside(c.rows().get(m), meshShape[m]);
       }
@@ -240,9 +241,9 @@ final class Propagation {
         if (!mixes(c.produced(o))) {
           return Double.POSITIVE_INFINITY;
         }
-        // What it would take to use the result as a whole decides between ways that cost the same.
-        total += Cost.toWhole(call.outputs()[o], c.output(o), meshShape);
+        later += Cost.toWhole(call.outputs()[o], c.output(o), meshShape);
       }
+      total += Cost.preference(later);
       for (int i = 0; i < call.inputs().size(); i++) {
         if (total >= bestCost) {
           return Double.POSITIVE_INFINITY;

@@ -7,11 +7,13 @@ import dev.weft.bench.TrainGptBenchmark;
 import dev.weft.bench.TrainGptBenchmark.Precision;
 import dev.weft.tensor.cuda.Cuda;
 import java.io.PrintStream;
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -71,6 +73,12 @@ final class TrainGptCommand implements Callable<Integer> {
   @Option(names = "--in-process", description = "With --mesh, ranks are threads of this process.")
   private boolean inProcess;
 
+  @Option(
+      names = "--traces",
+      paramLabel = "FOLDER",
+      description = "With --mesh, a trace of each rank, of steps after those that count.")
+  private @Nullable Path traces;
+
   @Mixin private Output output = new Output();
 
   @Override
@@ -88,9 +96,9 @@ final class TrainGptCommand implements Callable<Integer> {
   }
 
   private int alone(PrintStream out) {
-    if (sharded || inProcess || microbatches != 0) {
+    if (sharded || inProcess || microbatches != 0 || traces != null) {
       throw new IllegalArgumentException(
-          "--sharded, --microbatches and --in-process go with --mesh, which is not given");
+          "--sharded, --microbatches, --in-process and --traces go with --mesh, not given here");
     }
     TrainGptBenchmark.Options options =
         tiny
@@ -120,6 +128,6 @@ final class TrainGptCommand implements Callable<Integer> {
         new ParallelGptBenchmark.Layout(
             mesh.getOrDefault("dp", 1), pp, mesh.getOrDefault("tp", 1), sharded, parts);
     return ParallelGptRun.start(
-        new ParallelGptRun.Request(device, tiny, batch, precisions, layout), inProcess, out);
+        new ParallelGptRun.Request(device, tiny, batch, precisions, layout, traces), inProcess, out);
   }
 }
