@@ -24,6 +24,8 @@ final class DeviceLanes implements AutoCloseable {
   private final int device;
   private final Deque<CudaEvent> free = new ArrayDeque<>();
   private final List<Span> open = new ArrayList<>();
+  // Of kernels, begun and not finished.
+  private final List<Span> running = new ArrayList<>();
   private final Map<String, CudaStream> followers = new HashMap<>();
   private @Nullable CudaEvent anchor;
   private long anchorNanos;
@@ -31,13 +33,20 @@ final class DeviceLanes implements AutoCloseable {
   /** Work of a stream. Times are there after {@link #resolve}, in {@link System#nanoTime}. */
   static final class Span {
     final String lane;
+    private final Thread thread = Thread.currentThread();
     private @Nullable CudaEvent begin;
     private @Nullable CudaEvent finish;
+    private long reached;
     private long start;
     private long end;
 
     private Span(String lane) {
       this.lane = lane;
+    }
+
+    /** When the stream of the caller came to it: the rank's arrival at a collective. */
+    long reached() {
+      return reached;
     }
 
     long start() {
@@ -63,6 +72,7 @@ final class DeviceLanes implements AutoCloseable {
   synchronized void restart() {
     open.forEach(this::giveBack);
     open.clear();
+    running.clear();
     if (anchor != null) {
       free.add(anchor);
     }
@@ -96,12 +106,30 @@ final class DeviceLanes implements AutoCloseable {
             group == null ? stream.toString() : "collectives of " + group + ", cuda:" + device);
     span.begin = take().record(stream);
     open.add(span);
+    if (group == null) {
+      running.add(span);
+    }
     return span;
   }
 
   /** Marks the current stream after a call. */
   synchronized void finish(Span span) {
+    running.remove(span);
     span.finish = take().record(CudaStream.current(device));
+  }
+
+  /**
+   * Says that the current stream was made to wait for a collective: the kernels whose calls the
+   * thread is in begin after it.
+   */
+  synchronized void waited() {
+    CudaStream stream = CudaStream.current(device);
+    for (Span span : running) {
+      CudaEvent begin = span.begin;
+      if (begin != null && span.thread == Thread.currentThread()) {
+        begin.record(stream);
+      }
+    }
   }
 
   /** Marks the end of a collective on a stream of NCCL's, once it has been launched. */
@@ -138,6 +166,7 @@ final class DeviceLanes implements AutoCloseable {
         begin.synchronize();
         long start = anchorNanos + (long) (zero.millisecondsTo(begin) * 1e6);
         span.end = anchorNanos + (long) (zero.millisecondsTo(finish) * 1e6);
+        span.reached = start;
         span.start = Math.min(span.end, Math.max(start, last.getOrDefault(span.lane, start)));
         last.put(span.lane, span.end);
       }

@@ -39,6 +39,9 @@ final class ObservedWork implements Work {
       wait.run();
     } finally {
       event.waited(start, System.nanoTime());
+      if (device != null) {
+        device.waited();
+      }
     }
   }
 

@@ -17,7 +17,12 @@ final class RankTrace {
   /** Calls of one name, and the time in them but for what they call. */
   record SelfTime(long calls, double micros) {}
 
-  /** A collective as this rank saw it. */
+  /**
+   * A collective as this rank saw it.
+   *
+   * @param arrived when the rank could begin: the host's call, or where a device works it off, when
+   *     its stream came there
+   */
   record Collective(
       String operation,
       String group,
@@ -27,7 +32,7 @@ final class RankTrace {
       long bytes,
       double busBandwidth,
       boolean async,
-      double launched,
+      double arrived,
       double start,
       double end) {
     String key() {
@@ -91,7 +96,7 @@ final class RankTrace {
               args.path("bytes").asLong(),
               args.path("bus_bandwidth_gb_per_s").asDouble(),
               args.path("async").asBoolean(),
-              args.path("launched_us").asDouble() + shift,
+              args.path(args.has("reached_us") ? "reached_us" : "launched_us").asDouble() + shift,
               start,
               end));
     }

@@ -143,8 +143,11 @@ public final class TraceSummary {
 
   /** Each rank's time. */
   public List<RankTime> rankTimes() {
-    // By rank: waited, late, collectives, those it was the last of.
-    Map<Integer, double[]> waits = new HashMap<>();
+    // By rank: collectives, those it was the last of; and times, of which those of several
+    // collectives at once count once.
+    Map<Integer, long[]> counts = new HashMap<>();
+    Map<Integer, List<double[]>> waiting = new HashMap<>();
+    Map<Integer, List<double[]>> late = new HashMap<>();
     double unsure = 2e3 * clockUncertaintyMs();
     arrivals()
         .values()
@@ -153,27 +156,31 @@ public final class TraceSummary {
               double last = all.get(all.size() - 1)[1];
               double beforeLast = all.get(all.size() - 2)[1];
               for (double[] a : all) {
-                double[] sums = waits.computeIfAbsent((int) a[0], r -> new double[4]);
-                sums[0] += last - a[1];
-                sums[2]++;
+                int rank = (int) a[0];
+                counts.computeIfAbsent(rank, r -> new long[2])[0]++;
+                waiting
+                    .computeIfAbsent(rank, r -> new ArrayList<>())
+                    .add(new double[] {a[1], last});
               }
               int lateRank = (int) all.get(all.size() - 1)[0];
-              double[] late = waits.computeIfAbsent(lateRank, r -> new double[4]);
-              late[1] += last - beforeLast;
-              late[3] += last - beforeLast > unsure ? 1 : 0;
+              late.computeIfAbsent(lateRank, r -> new ArrayList<>())
+                  .add(new double[] {beforeLast, last});
+              if (last - beforeLast > unsure) {
+                counts.get(lateRank)[1]++;
+              }
             });
     return ranks.stream()
         .map(
             r -> {
-              double[] w = waits.getOrDefault(r.rank(), new double[4]);
+              long[] n = counts.getOrDefault(r.rank(), new long[2]);
               return new RankTime(
                   r.rank(),
                   r.windowMicros() / 1e3,
                   r.communicationMicros() / 1e3,
                   r.exposedMicros() / 1e3,
-                  w[0] / 1e3,
-                  w[1] / 1e3,
-                  w[2] == 0 ? 0 : w[3] / w[2]);
+                  Intervals.union(waiting.getOrDefault(r.rank(), List.of())).length() / 1e3,
+                  Intervals.union(late.getOrDefault(r.rank(), List.of())).length() / 1e3,
+                  n[0] == 0 ? 0 : (double) n[1] / n[0]);
             })
         .toList();
   }
@@ -187,7 +194,7 @@ public final class TraceSummary {
         if (!isMessage(c.operation())) {
           sizes.put(c.key(), c.ranks().length);
           out.computeIfAbsent(c.key(), k -> new ArrayList<>())
-              .add(new double[] {r.rank(), c.launched()});
+              .add(new double[] {r.rank(), c.arrived()});
         }
       }
     }

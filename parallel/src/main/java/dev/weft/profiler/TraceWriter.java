@@ -248,6 +248,10 @@ final class TraceWriter {
           rounded(rate * Payload.busFactor(comm.operation, comm.group.size())));
     }
     out.writeNumberField("launched_us", Double.parseDouble(Micros.text(comm.launched - zero)));
+    DeviceLanes.Span device = comm.device;
+    if (device != null && device.end() > 0) {
+      out.writeNumberField("reached_us", Double.parseDouble(Micros.text(device.reached() - zero)));
+    }
     out.writeEndObject();
   }
 

@@ -108,6 +108,41 @@ class TraceMergeTest {
   }
 
   @Test
+  void waitingForSeveralCollectivesAtOnceCountsOnce() throws IOException {
+    for (int i = 0; i < 3; i++) {
+      collective(0, i + 1, 100 + i, 400 + 10 * i);
+    }
+    write(0, 0);
+    for (int i = 0; i < 3; i++) {
+      collective(1, i + 1, 390 + i, 400 + 10 * i);
+    }
+    write(1, 0);
+    List<TraceSummary.RankTime> times = TraceMerge.merge(List.of(folder), null).rankTimes();
+    assertThat(times.get(0).waitingMs()).isCloseTo(0.292, within(1e-9));
+    assertThat(times.get(1).lateMs()).isCloseTo(0.292, within(1e-9));
+  }
+
+  @Test
+  void aDeviceArrivesWhenItsStreamDoesNotWhenTheHostCalls() throws IOException {
+    for (int rank = 0; rank < 2; rank++) {
+      slice(
+          rank,
+          2000,
+          "comm",
+          "all_reduce",
+          500,
+          600,
+          ("\"group\":\"g\",\"ranks\":[0,1],\"seq\":1,\"bytes\":1000,\"launched_us\":%d,"
+                  + "\"reached_us\":%d")
+              .formatted(100 + 200 * rank, 500 + 10 * rank));
+      write(rank, 0);
+    }
+    List<TraceSummary.RankTime> times = TraceMerge.merge(List.of(folder), null).rankTimes();
+    assertThat(times.get(0).waitingMs()).isCloseTo(0.01, within(1e-9));
+    assertThat(times.get(1).lateMs()).isCloseTo(0.01, within(1e-9));
+  }
+
+  @Test
   void exposedIsWhatIsWaitedFor() throws IOException {
     twoRanks();
     TraceSummary.RankTime zero = TraceMerge.merge(List.of(folder), null).rankTimes().get(0);
