@@ -71,6 +71,8 @@ class Stage(nn.Module):
         angles = torch.arange(a.seq, dtype=torch.float64)[:, None] * 10000.0 ** (-torch.arange(half, dtype=torch.float64) / half)
         angles = angles.cos().float().to(device), angles.sin().float().to(device)
         self.emb = nn.Embedding(a.vocab, a.d_model) if first else None
+        if first:
+            nn.init.uniform_(self.emb.weight, -a.d_model ** -0.5, a.d_model ** -0.5)  # as Weft's, so that losses compare
         self.layers = nn.ModuleList(Block(a.d_model, a.heads, a.d_ff, angles) for _ in range(begin, end))
         self.norm = Norm(a.d_model) if last else None
         self.out = nn.Linear(a.d_model, a.vocab, bias=False) if last else None

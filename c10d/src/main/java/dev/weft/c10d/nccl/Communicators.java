@@ -166,7 +166,7 @@ final class Communicators {
     NcclBackend owner = part == null ? parent : part;
     Deadline deadline = Deadline.after(parent.timeout());
     GroupContext group = parent.communicators().group;
-    new Arrivals(parent, group.rankContext().store(), deadline)
+    new Arrivals(parent.member(), group.rankContext().store(), deadline)
         .await(
             "nccl/" + group.name() + "/split/" + parent.communicators().splitNumber++,
             "split_group",
@@ -209,7 +209,7 @@ final class Communicators {
     NcclCommunicator from = Objects.requireNonNull(parent.communicators().only());
     Deadline deadline = Deadline.after(parent.timeout());
     GroupContext group = rest.communicators().group;
-    new Arrivals(rest, group.rankContext().store(), deadline)
+    new Arrivals(rest.member(), group.rankContext().store(), deadline)
         .await(
             "nccl/" + group.name() + "/shrink",
             "shrink_group",

@@ -128,6 +128,24 @@ final class NcclBackend implements Backend {
     return failure;
   }
 
+  /** This rank, as one that comes to meet the others. */
+  Arrivals.Member member() {
+    return new Arrivals.Member() {
+      @Override
+      public String describe() {
+        return "group " + describeGroup() + " on rank " + globalRank(rank());
+      }
+
+      @Override
+      public void throwIfUnusable(String what) {
+        Throwable stopped = failure;
+        if (stopped != null) {
+          throw unusable(what, stopped);
+        }
+      }
+    };
+  }
+
   boolean isCoalescingHere() {
     Batch b = batch;
     return b != null && b.thread == Thread.currentThread();

@@ -53,7 +53,7 @@ final class UniqueIds {
         store.set(key, bytes);
       }
     }
-    new Arrivals(backend, store, deadline)
+    new Arrivals(backend.member(), store, deadline)
         .await(key + "/here", "making a communicator", rank, size, globalRanks);
     if (rank == 0) {
       return;
