@@ -19,7 +19,8 @@ import picocli.CommandLine.Command;
       NumericsCommand.class,
       PipelineCommand.class,
       MemoryCommand.class,
-      SlowLinkCommand.class
+      SlowLinkCommand.class,
+      StoreCommand.class
     })
 public final class BenchCommand {
   /** The command, without a benchmark chosen. */
