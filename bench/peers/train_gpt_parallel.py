@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate
-from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.distributed.tensor.parallel import ColwiseParallel, PrepareModuleInput, RowwiseParallel, parallelize_module
 from torch.distributed.tensor.parallel.ddp import _pre_dp_module_transform
 from torch.nn.parallel import DistributedDataParallel
 
@@ -43,23 +43,38 @@ def rotate(x, cos, sin):
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2).to(x.dtype)
 
 
-class Block(nn.Module):
-    def __init__(self, d, heads, ff, angles):
+class Attention(nn.Module):
+    def __init__(self, d, heads, angles):
         super().__init__()
         self.width, self.angles = d // heads, angles
-        self.n1, self.n2 = Norm(d), Norm(d)
         self.wq, self.wk, self.wv, self.wo = (nn.Linear(d, d, bias=False) for _ in range(4))
-        self.w1, self.w3, self.w2 = nn.Linear(d, ff, bias=False), nn.Linear(d, ff, bias=False), nn.Linear(ff, d, bias=False)
 
-    def forward(self, x):
-        batch, seq, _ = x.shape
-        y = self.n1(x)
+    def forward(self, y):
+        batch, seq, _ = y.shape
         q, k, v = (w(y).view(batch, seq, -1, self.width).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
         q, k = rotate(q, *self.angles), rotate(k, *self.angles)
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.wo(mixed.transpose(1, 2).reshape(batch, seq, -1))
-        y = self.n2(x)
-        return x + self.w2(F.silu(self.w1(y)) * self.w3(y))
+        return self.wo(mixed.transpose(1, 2).reshape(batch, seq, -1))
+
+
+class FeedForward(nn.Module):
+    def __init__(self, d, ff):
+        super().__init__()
+        self.w1, self.w3, self.w2 = nn.Linear(d, ff, bias=False), nn.Linear(d, ff, bias=False), nn.Linear(ff, d, bias=False)
+
+    def forward(self, y):
+        return self.w2(F.silu(self.w1(y)) * self.w3(y))
+
+
+class Block(nn.Module):
+    def __init__(self, d, heads, ff, angles):
+        super().__init__()
+        self.n1, self.n2 = Norm(d), Norm(d)
+        self.attn, self.ffn = Attention(d, heads, angles), FeedForward(d, ff)
+
+    def forward(self, x):
+        x = x + self.attn(self.n1(x))
+        return x + self.ffn(self.n2(x))
 
 
 class Stage(nn.Module):
@@ -91,8 +106,10 @@ def shard_layers(stage, tp):
     if stage.emb is not None:
         parallelize_module(stage, tp, {"emb": RowwiseParallel(input_layouts=Replicate())})
     for block in stage.layers:
-        plan = {w: ColwiseParallel() for w in ("wq", "wk", "wv", "w1", "w3")}
-        parallelize_module(block, tp, {**plan, "wo": RowwiseParallel(), "w2": RowwiseParallel()})
+        # One DTensor for all layers that read it: their gradients are added before they are reduced.
+        plan = {m: PrepareModuleInput(input_layouts=(Replicate(),), desired_input_layouts=(Replicate(),)) for m in ("attn", "ffn")}
+        plan.update({w: ColwiseParallel() for w in ("attn.wq", "attn.wk", "attn.wv", "ffn.w1", "ffn.w3")})
+        parallelize_module(block, tp, {**plan, "attn.wo": RowwiseParallel(), "ffn.w2": RowwiseParallel()})
     if stage.out is not None:
         parallelize_module(stage, tp, {"out": ColwiseParallel(output_layouts=Replicate())})
 

@@ -2,6 +2,7 @@ package dev.weft.bench;
 
 import static dev.weft.dtensor.Placements.replicate;
 import static dev.weft.dtensor.tp.Styles.colwise;
+import static dev.weft.dtensor.tp.Styles.prepareInput;
 import static dev.weft.dtensor.tp.Styles.rowwise;
 import static dev.weft.mesh.DeviceMesh.dim;
 import static dev.weft.mesh.DeviceMesh.initDeviceMesh;
@@ -96,6 +97,9 @@ public final class ParallelGptBenchmark {
   private static Map<String, ParallelStyle> plan(Module part) {
     Map<String, ParallelStyle> plan = new LinkedHashMap<>();
     plan.put("tok_emb", rowwise());
+    // One tensor for all layers that read it: their gradients are added before they are reduced.
+    plan.put("layers.*.attn", prepareInput(replicate(), replicate()));
+    plan.put("layers.*.ffn", prepareInput(replicate(), replicate()));
     plan.put("layers.*.attn.w[qkv]", colwise());
     plan.put("layers.*.attn.wo", rowwise());
     plan.put("layers.*.ffn.w[13]", colwise());
