@@ -58,14 +58,20 @@ final class FailuresGuide {
 
   @Ranks(0)
   static void lateRank() {
+    var end = new CountDownLatch(1);
     LocalWorld.of(2)
         .timeout(Duration.ofMillis(300))
         .run(
             rank -> {
               if (rank == 1) {
-                new CountDownLatch(1).await(); // stuck elsewhere
+                end.await(); // stuck elsewhere
+                return;
               }
-              Distributed.allReduce(ones(4), ReduceOp.SUM).await();
+              try {
+                Distributed.allReduce(ones(4), ReduceOp.SUM).await();
+              } finally {
+                end.countDown();
+              }
             });
   }
 

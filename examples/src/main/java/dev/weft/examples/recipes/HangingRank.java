@@ -14,6 +14,8 @@ import java.util.concurrent.CountDownLatch;
 
 /** A rank takes another branch; the flight recorders tell where. */
 public final class HangingRank {
+  private static final CountDownLatch NEVER = new CountDownLatch(1);
+
   private HangingRank() {}
 
   /** Runs it on two threads. */
@@ -35,19 +37,17 @@ public final class HangingRank {
   }
 
   private static void train(int rank) throws InterruptedException {
-    for (int step = 0; step < 4; step++) {
-      if (step == 2 && rank == 1) {
-        waitForData();
-      }
-      Distributed.barrier().await();
-    }
-  }
-
-  private static void waitForData() throws InterruptedException {
     try {
-      new CountDownLatch(1).await(); // nobody counts down; the failure of the world ends it
+      for (int step = 0; step < 4; step++) {
+        if (step == 2 && rank == 1) {
+          NEVER.await(); // for data, a lock, a debugger
+          Distributed.dumpFlightRecorder(); // processes: echo > NAME.pipe, as docs/failures.md says
+          return;
+        }
+        Distributed.barrier().await();
+      }
     } finally {
-      Distributed.dumpFlightRecorder(); // processes: echo > NAME.pipe, as docs/failures.md says
+      NEVER.countDown(); // so that this program ends
     }
   }
 }

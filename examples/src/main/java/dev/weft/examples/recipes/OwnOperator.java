@@ -59,7 +59,8 @@ public final class OwnOperator {
           var y = (DTensor) Dispatcher.call(SQUARED_RELU, Attrs.NONE, x);
           y.sum().backward();
           var gradient = (DTensor) Objects.requireNonNull(x.grad());
-          String text = y.placements() + " " + gradient.redistribute(replicate()).toLocal().to(DType.INT32);
+          String text =
+              y.placements() + " " + gradient.redistribute(replicate()).toLocal().to(DType.INT32);
           if (rank == 0) {
             System.out.println(text);
           }
