@@ -41,7 +41,9 @@ record MeshDim(@Nullable String name, int[] sizes, int[] strides) {
     return offset;
   }
 
-  /** What its groups are for, as traces and reports show it; empty for a dimension without a name. */
+  /**
+   * What its groups are for, as traces and reports show it; empty for a dimension without a name.
+   */
   String description() {
     return name == null ? "" : name;
   }

@@ -112,8 +112,7 @@ final class MeshRoot {
       group =
           list.equals(Distributed.world().ranks())
               ? Distributed.world()
-              : Distributed.newGroup(
-                  list, GroupOptions.DEFAULT.withDescription(dim.description()));
+              : Distributed.newGroup(list, GroupOptions.DEFAULT.withDescription(dim.description()));
       groups.put(key, group);
     }
     return group;

@@ -73,7 +73,8 @@ class TraceFormatTest {
   @Test
   void groupsOfAMeshAreNamedByItsDimensions() throws IOException {
     TraceSummary summary = record(folder.resolve("all.json.gz"));
-    assertThat(summary.traffic()).extracting(TraceSummary.GroupTraffic::group)
+    assertThat(summary.traffic())
+        .extracting(TraceSummary.GroupTraffic::group)
         .containsExactlyInAnyOrder("dp", "tp");
     assertThat(events(read(folder.resolve("rank1.trace.json.gz"))))
         .filteredOn(e -> e.get("name").asText().equals("thread_name"))
