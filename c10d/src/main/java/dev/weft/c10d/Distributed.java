@@ -131,11 +131,27 @@ public final class Distributed {
    * @return this rank's part, or a marker where it is in none
    */
   public static ProcessGroup splitGroup(@Nullable ProcessGroup parent, List<int[]> parts) {
+    return splitGroup(parent, parts, "");
+  }
+
+  /**
+   * Splits a group; no rank may be in two parts.
+   *
+   * @param parent the group; null for the world
+   * @param parts group ranks of the parent
+   * @param description what the parts are for, as traces and reports show it
+   * @return this rank's part, or a marker where it is in none
+   */
+  public static ProcessGroup splitGroup(
+      @Nullable ProcessGroup parent, List<int[]> parts, String description) {
     ProcessGroup from = orWorld(parent);
     List<List<Integer>> lists =
         parts.stream().map(p -> Arrays.stream(p).map(from::globalRank).boxed().toList()).toList();
     GroupOptions options =
-        GroupOptions.DEFAULT.withBackend(from.backendConfig()).withTimeout(from.timeout());
+        GroupOptions.DEFAULT
+            .withBackend(from.backendConfig())
+            .withTimeout(from.timeout())
+            .withDescription(description);
     Subgroups all = from.context().groups().subgroups(lists, options);
     ProcessGroup own = all.own();
     GroupDivision.split(from, all);

@@ -28,7 +28,7 @@ final class MeshDevices {
     }
     for (MeshDim dim : root.dims) {
       if (dim.size() > 1 && dim.size() < root.ranks.length) {
-        root.adopt(dim, Distributed.splitGroup(world, parts(root, dim)));
+        root.adopt(dim, Distributed.splitGroup(world, parts(root, dim), dim.description()));
       }
     }
   }

@@ -41,6 +41,13 @@ record MeshDim(@Nullable String name, int[] sizes, int[] strides) {
     return offset;
   }
 
+  /**
+   * What its groups are for, as traces and reports show it; empty for a dimension without a name.
+   */
+  String description() {
+    return name == null ? "" : name;
+  }
+
   MeshDim named(@Nullable String newName) {
     return new MeshDim(newName, sizes, strides);
   }

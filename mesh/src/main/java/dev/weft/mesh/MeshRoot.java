@@ -1,9 +1,11 @@
 package dev.weft.mesh;
 
 import dev.weft.c10d.Distributed;
+import dev.weft.c10d.GroupOptions;
 import dev.weft.c10d.ProcessGroup;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -106,10 +108,11 @@ final class MeshRoot {
     String key = Arrays.toString(members);
     ProcessGroup group = groups.get(key);
     if (group == null) {
+      List<Integer> list = Arrays.stream(members).boxed().toList();
       group =
-          Arrays.stream(members).boxed().toList().equals(Distributed.world().ranks())
+          list.equals(Distributed.world().ranks())
               ? Distributed.world()
-              : Distributed.newGroup(members);
+              : Distributed.newGroup(list, GroupOptions.DEFAULT.withDescription(dim.description()));
       groups.put(key, group);
     }
     return group;

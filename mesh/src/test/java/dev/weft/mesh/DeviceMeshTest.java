@@ -132,4 +132,16 @@ class DeviceMeshTest {
               .hasMessageContaining("[1, 3]");
         });
   }
+
+  @Test
+  void groupsAreDescribedByTheDimension() {
+    LocalWorld.run(
+        4,
+        rank -> {
+          DeviceMesh mesh = initDeviceMesh("cpu", dim("dp", 2), dim("tp", 2));
+          assertThat(mesh.getGroup("dp").description()).isEqualTo("dp");
+          assertThat(mesh.getGroup("tp").description()).isEqualTo("tp");
+          assertThat(initDeviceMesh("cpu", 2, 2).getGroup(0).description()).isEmpty();
+        });
+  }
 }

@@ -30,6 +30,11 @@ final class LiveView implements Supplier<List<String>> {
     this.workers = workers;
   }
 
+  /** A rank that only had to end with the others has not failed. */
+  private static String ending(Worker worker) {
+    return worker.wasStopped() ? StatusBlock.STOPPED : worker.ending();
+  }
+
   @Override
   public List<String> get() {
     List<StatusBlock.Row> rows = new ArrayList<>();
@@ -41,7 +46,7 @@ final class LiveView implements Supplier<List<String>> {
         log.debug("the status of rank {} cannot be read", worker.rank(), e);
       }
       rows.add(
-          new StatusBlock.Row(worker.rank(), worker.isAlive() ? null : worker.ending(), status));
+          new StatusBlock.Row(worker.rank(), worker.isAlive() ? null : ending(worker), status));
     }
     return StatusBlock.render(
         title, rows, Duration.ofNanos(System.nanoTime() - started), System.currentTimeMillis());

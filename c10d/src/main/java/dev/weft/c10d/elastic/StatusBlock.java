@@ -15,6 +15,9 @@ final class StatusBlock {
    */
   static final int MOST = 16;
 
+  /** How a rank ended that its launcher has ended. */
+  static final String STOPPED = "stopped";
+
   private static final Duration STALE = Duration.ofSeconds(30);
 
   private StatusBlock() {}

@@ -32,6 +32,7 @@ final class Worker {
   private final LinePump err;
   private final List<Thread> pumps;
   private final Set<ProcessHandle> descendants = ConcurrentHashMap.newKeySet();
+  private volatile boolean asked;
 
   /**
    * Where the output of a rank goes.
@@ -129,6 +130,12 @@ final class Worker {
     return code > SIGNALLED && SIGNALS.containsKey(code - SIGNALLED) && code != SIGNALLED + 15;
   }
 
+  /** Whether it ended by the signals of {@link #terminate} and {@link #kill}. */
+  boolean wasStopped() {
+    int code = exitCode();
+    return asked && (code == SIGNALLED + 15 || code == SIGNALLED + 9);
+  }
+
   List<String> lastErrorLines() {
     return err.lastLines();
   }
@@ -145,6 +152,7 @@ final class Worker {
 
   /** Asks the process and its descendants to end. */
   void terminate() {
+    asked = true;
     process.descendants().forEach(descendants::add);
     if (ownGroup) {
       ProcessGroups.signal(process.pid(), "TERM");

@@ -31,16 +31,27 @@ final class WorkerGroup {
   private final LiveView view;
   private boolean stopped;
 
-  private WorkerGroup(LaunchConfig config, RankFiles files, Runnable onEnd) {
+  private WorkerGroup(LaunchConfig config, RankEnvironment place, RankFiles files, Runnable onEnd) {
     this.config = config;
     this.files = files;
     this.onEnd = onEnd;
-    this.view = new LiveView(title(config), files, () -> List.copyOf(workers));
+    this.view = new LiveView(title(config, place), files, () -> List.copyOf(workers));
   }
 
-  private static String title(LaunchConfig config) {
+  /** What runs, where in the world, and after how many failures. */
+  private static String title(LaunchConfig config, RankEnvironment place) {
     String name = config.mainClass();
-    return name.substring(name.lastIndexOf('.') + 1) + " on " + config.nprocPerNode() + " ranks";
+    StringBuilder title = new StringBuilder(name.substring(name.lastIndexOf('.') + 1));
+    title.append(" on ").append(place.nprocPerNode());
+    if (place.nodes() > 1) {
+      title.append(" of ").append(place.worldSize());
+    }
+    title.append(" ranks");
+    if (place.restarts() > 0) {
+      title.append(", restart ").append(place.restarts()).append(" of ");
+      title.append(place.maxRestarts());
+    }
+    return title.toString();
   }
 
   /**
@@ -50,7 +61,7 @@ final class WorkerGroup {
    */
   static WorkerGroup start(
       LaunchConfig config, RankEnvironment place, RankFiles files, Runnable onEnd) {
-    var group = new WorkerGroup(config, files, onEnd);
+    var group = new WorkerGroup(config, place, files, onEnd);
     boolean done = false;
     LiveScreen screen = config.screen();
     if (screen != null) {

@@ -54,7 +54,7 @@ class LiveScreenTest {
   }
 
   /** What a terminal of unlimited width shows after some output: enough of ECMA-48 for that. */
-  private static List<String> shown(String output) {
+  static List<String> shown(String output) {
     List<String> rows = new ArrayList<>(List.of(""));
     int row = 0;
     for (int i = 0; i < output.length(); i++) {
