@@ -14,6 +14,7 @@ import picocli.CommandLine.Command;
       CollectivesCommand.class,
       StressCommand.class,
       TrainGptCommand.class,
+      TrainGptCpuCommand.class,
       GpuHostCommand.class,
       NcclCommand.class,
       NumericsCommand.class,
