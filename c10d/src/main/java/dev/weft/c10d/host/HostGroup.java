@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** A group as this backend sees it: its members, the ways to them, and whether it still works. */
@@ -85,11 +86,16 @@ final class HostGroup implements Round.Pause {
     mailbox().wakeAll();
   }
 
-  /** Throws if the group was aborted. */
-  void checkAlive(String what) {
+  /**
+   * Throws if the group was aborted.
+   *
+   * @param what cannot end then, in words
+   */
+  void checkAlive(Supplier<String> what) {
     Throwable cause = aborted;
     if (cause != null) {
-      throw new DistributedException(what + " cannot end: the group was aborted: " + cause, cause);
+      throw new DistributedException(
+          what.get() + " cannot end: the group was aborted: " + cause, cause);
     }
   }
 

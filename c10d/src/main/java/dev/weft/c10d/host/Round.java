@@ -35,6 +35,7 @@ final class Round implements AutoCloseable {
   private final boolean callers;
   private @Nullable Loans @Nullable [] loans;
   private @Nullable List<Key> keys;
+  private final Supplier<String> words = this::describe;
   private volatile @Nullable Supplier<List<Integer>> missing;
 
   /**
@@ -284,7 +285,7 @@ final class Round implements AutoCloseable {
       if (failure != null) {
         throw HostGroup.peerFailed(describe(), failure);
       }
-      group.checkAlive(describe());
+      group.checkAlive(words);
       if (deadline.hasPassed()) {
         throw new OperationTimeoutException(
             describe()
@@ -336,10 +337,10 @@ final class Round implements AutoCloseable {
    * Waits until something is so, as long as no rank fails or leaves that is waited for.
    *
    * @param absent the global ranks that are waited for
-   * @param words what they have not done, for the error when time is up
+   * @param undone what they have not done, for the error when time is up
    * @param how asked again and again to wait
    */
-  void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent, String words, Pause how) {
+  void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent, String undone, Pause how) {
     Mailbox mailbox = group.mailbox();
     Thread thread = Thread.currentThread();
     missing = absent;
@@ -355,13 +356,13 @@ final class Round implements AutoCloseable {
         if (failure != null) {
           throw HostGroup.peerFailed(describe(), failure);
         }
-        group.checkAlive(describe());
+        group.checkAlive(words);
         if (!left.isEmpty()) {
           checkLeft(left, absent.get());
         }
         long nanos = deadline.remainingNanos();
         if (nanos == 0) {
-          throw timedOut(absent.get(), words);
+          throw timedOut(absent.get(), undone);
         }
         how.pause(this, nanos, turn);
         if (Thread.interrupted()) {
