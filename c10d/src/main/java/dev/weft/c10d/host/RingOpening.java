@@ -119,11 +119,11 @@ final class RingOpening {
 
   private void offer() {
     Path made = SharedOffer.newFile(rings.environment());
-    String text = SharedOffer.make(made, SharedSizes.ring(rings.environment()));
+    String text = SharedOffer.make(made, SharedSizes.ring(rings.environment()), rings.environment());
     if (SharedOffer.isOffer(text)) {
       file = made;
       try {
-        offered = connection(SharedOffer.parse(text).map(), 0);
+        offered = connection(SharedOffer.parse(text).map(rings.environment()), 0);
       } catch (IOException | RuntimeException e) {
         text = "cannot map " + made + ": " + e;
         removeName();
@@ -153,9 +153,9 @@ final class RingOpening {
     String answer = "";
     RingConnection made = null;
     try {
-      made = connection(offer.map(), 1);
+      made = connection(offer.map(rings.environment()), 1);
     } catch (IOException | RuntimeException e) {
-      answer = offer.whyNot(e, peer);
+      answer = offer.whyNot(e, peer, rings.environment());
       refused(rings.rank(), answer);
     }
     // First the answer: the peer has to know of the ring before it is called.

@@ -51,6 +51,11 @@ final class Round implements AutoCloseable {
     this.callers = callers;
   }
 
+  /** A step of it, among some of the group's ranks, with the same deadline. */
+  Round step(HostGroup part, long sequence) {
+    return new Round(part, sequence, operation, deadline, callers);
+  }
+
   /** How a thread waits a while. */
   interface Pause {
     /**

@@ -41,7 +41,7 @@ final class SharedMeeting {
       String told;
       if (leads) {
         file = SharedOffer.newFile(environment);
-        told = SharedOffer.make(file, layout);
+        told = SharedOffer.make(file, layout, environment);
         round.tell(TELL, told);
       } else {
         told = round.toldBy(TELL, 0);
@@ -50,9 +50,9 @@ final class SharedMeeting {
       if (SharedOffer.isOffer(told)) {
         SharedOffer offer = SharedOffer.parse(told);
         try {
-          segment = offer.map();
+          segment = offer.map(environment);
         } catch (IOException | RuntimeException e) {
-          answer = offer.whyNot(e, round.group().globalRank(0));
+          answer = offer.whyNot(e, round.group().globalRank(0), environment);
         }
       } else if (leads) {
         answer = told; // one rank says why

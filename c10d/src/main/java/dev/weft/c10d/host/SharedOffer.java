@@ -26,6 +26,7 @@ import org.slf4j.LoggerFactory;
  */
 record SharedOffer(String machine, Path file, String token, SharedLayout layout) {
   static final String FOLDER = "WEFT_SHM_DIR";
+  static final String HOST = "WEFT_HOST_ID";
 
   /** In the reason of a rank that cannot map the file for this one. */
   static final String ELSEWHERE = "is on another machine";
@@ -63,14 +64,14 @@ record SharedOffer(String machine, Path file, String token, SharedLayout layout)
   }
 
   /** Makes the segment; the offer as text, or in one line why there is none. */
-  static String make(Path file, SharedLayout layout) {
+  static String make(Path file, SharedLayout layout, Map<String, String> environment) {
     try {
       if (layout.bytes() > Integer.MAX_VALUE) {
         throw new IOException("it would have " + layout.bytes() + " bytes; 2^31 - 1 are the most");
       }
       String token = file.getFileName().toString().substring(PREFIX.length());
       SharedSegment.create(file, layout, HexFormat.of().parseHex(token));
-      return new SharedOffer(thisMachine(), file, token, layout).text();
+      return new SharedOffer(thisMachine(environment), file, token, layout).text();
     } catch (IOException | RuntimeException e) {
       return ("cannot make " + file + " of " + layout.bytes() + " bytes: " + e).replace('\n', ' ');
     }
@@ -102,19 +103,26 @@ record SharedOffer(String machine, Path file, String token, SharedLayout layout)
             Integer.parseInt(numbers[2])));
   }
 
-  SharedSegment map() throws IOException {
+  SharedSegment map(Map<String, String> environment) throws IOException {
+    if (!machine.equals(thisMachine(environment))) {
+      throw new IOException(file + " is on " + machine);
+    }
     return SharedSegment.map(file, layout, HexFormat.of().parseHex(token));
   }
 
   /** Why {@link #map} failed here, to follow this rank's name. */
-  String whyNot(Exception failure, int maker) {
-    return machine.equals(thisMachine())
+  String whyNot(Exception failure, int maker, Map<String, String> environment) {
+    return machine.equals(thisMachine(environment))
         ? "cannot map " + file + ": " + failure
         : ELSEWHERE + " than rank " + maker;
   }
 
-  /** Tells machines apart, for a message. */
-  private static String thisMachine() {
+  /** Tells machines apart: what {@value #HOST} says, or what the system does. */
+  static String thisMachine(Map<String, String> environment) {
+    String named = environment.get(HOST);
+    if (named != null && !named.isBlank()) {
+      return named.strip().replace('\n', ' ');
+    }
     try {
       return Files.readString(BOOT_ID, UTF_8).trim();
     } catch (IOException e) {
