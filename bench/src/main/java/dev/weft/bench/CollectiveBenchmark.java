@@ -6,6 +6,7 @@ import dev.weft.c10d.ReduceOp;
 import dev.weft.c10d.Work;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
+import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -22,6 +23,11 @@ public final class CollectiveBenchmark {
   /** The sizes that are measured unless others are named. */
   public static final List<Long> SIZES =
       List.of(1L << 10, 1L << 14, 1L << 16, 1L << 18, 1L << 20, 1L << 22, 1L << 24, 1L << 26);
+
+  private static final long WARM_UP_NANOS = 5_000_000_000L;
+  private static final int WARM_UP_CALLS = 20;
+  private static final long WARM_UP_SHORT = 2048; // times ranks, as the next
+  private static final long WARM_UP_LONG = 1 << 17;
 
   private final ProcessGroup group;
   private final @Nullable Rows rows;
@@ -52,11 +58,41 @@ public final class CollectiveBenchmark {
 
   /** Measures every operation at every size. */
   public void run(List<Long> sizes) {
+    warmUp();
     for (Operation operation : Operation.values()) {
       if (operation == Operation.BARRIER) {
         measure(operation, 0);
       } else if (operation != Operation.PINGPONG || group.size() == 2) {
         sizes.forEach(bytes -> measure(operation, bytes));
+      }
+    }
+  }
+
+  /**
+   * Every operation, short and long, until the compiler has had its time: processors are scarce
+   * where every rank waits busily, and it comes late then. Rank 0's clock counts.
+   */
+  private void warmUp() {
+    try (TensorScope scope = TensorScope.open()) {
+      List<CollectiveCase> cases = new ArrayList<>();
+      for (Operation operation : Operation.values()) {
+        if (operation != Operation.PINGPONG || group.size() == 2) {
+          cases.add(new CollectiveCase(operation, group, WARM_UP_SHORT * group.size()));
+          cases.add(new CollectiveCase(operation, group, WARM_UP_LONG * group.size()));
+        }
+      }
+      long end = System.nanoTime() + WARM_UP_NANOS;
+      boolean more = true;
+      while (more) {
+        for (int i = 0; i < WARM_UP_CALLS; i++) {
+          cases.forEach(CollectiveCase::run);
+        }
+        cases.forEach(CollectiveCase::reset);
+        try (TensorScope turn = TensorScope.open()) {
+          Tensor told = Tensor.of(new float[] {System.nanoTime() < end ? 1 : 0});
+          Work unused = group.broadcast(told, 0);
+          more = told.item() != 0;
+        }
       }
     }
   }

@@ -60,16 +60,14 @@ final class CollectiveOps {
 
     Tensor[] run(Tensor[] tensors) {
       for (Tensor t : tensors) {
-        for (var storage : t.storages()) {
-          storage.await();
-        }
+        ((StridedTensor) t).storage().await();
       }
       work = recording.run(body);
       Tensor[] written = new Tensor[outputs];
       for (int i = 0; i < outputs; i++) {
         written[i] = tensors[i];
         if (!tensors[i].device().isMeta()) {
-          tensors[i].storages().forEach(s -> s.bumpVersion());
+          ((StridedTensor) tensors[i]).storage().bumpVersion();
         }
       }
       return written;
@@ -118,11 +116,11 @@ final class CollectiveOps {
       Supplier<Work> body) {
     Tensor[] all = new Tensor[outputs.size() + inputs.size()];
     int at = 0;
-    for (Tensor t : outputs) {
-      all[at++] = t;
+    for (int i = 0; i < outputs.size(); i++) {
+      all[at++] = outputs.get(i);
     }
-    for (Tensor t : inputs) {
-      all[at++] = t;
+    for (int i = 0; i < inputs.size(); i++) {
+      all[at++] = inputs.get(i);
     }
     CallRecording recording = new CallRecording(kind, group, peer, outputs, inputs, options);
     Launch launch = new Launch(outputs.size(), recording, body);

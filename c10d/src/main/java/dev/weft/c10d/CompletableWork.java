@@ -37,8 +37,8 @@ public class CompletableWork implements Work {
     this.sequenceNumber = sequenceNumber;
     this.outputs = outputs;
     this.held = held;
-    for (Storage s : held) {
-      Storage unused = s.retain();
+    for (int i = 0; i < held.size(); i++) {
+      Storage unused = held.get(i).retain();
     }
   }
 
@@ -66,7 +66,9 @@ public class CompletableWork implements Work {
   private synchronized void releaseOnce() {
     if (!released) {
       released = true;
-      held.forEach(Storage::release);
+      for (int i = 0; i < held.size(); i++) {
+        held.get(i).release();
+      }
     }
   }
 

@@ -16,7 +16,13 @@ interface OnRanks {
     return (n, body) ->
         way.of(LocalWorld.of(n))
             .timeout(Duration.ofSeconds(20))
-            .run(rank -> body.run(rank, Distributed.world()));
+            .run(
+                rank -> {
+                  if (way == Way.SHM) {
+                    Acquaintance.make(Distributed.world());
+                  }
+                  body.run(rank, Distributed.world());
+                });
   }
 
   /** The ranks of a world, made anew for each body. */

@@ -22,7 +22,8 @@ public final class ProcessRanks {
     return rank(rank, size, store, timeout, Map.of("WEFT_HOST_TRANSPORT", transport));
   }
 
-  private static RankContext rank(
+  /** A rank with these variables alone. */
+  static RankContext rank(
       int rank, int size, Store store, Duration timeout, Map<String, String> environment) {
     return new RankContext(
         rank,

@@ -2,7 +2,9 @@ package dev.weft.c10d;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
+import dev.weft.c10d.store.HashStore;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
@@ -11,7 +13,9 @@ import dev.weft.tensor.Tensors;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -192,5 +196,108 @@ class SharedMemoryTest {
                 }
               }
             });
+  }
+
+  /** P36: messages keep their order on the way from TCP to a ring, which they fill many times. */
+  @Test
+  void messagesThroughARing() {
+    int[] sizes = {1, 5_000, 0, 40_000, 3, 4_096, 1_000};
+    world(3)
+        .variable("WEFT_SHM_RING", "16384")
+        .run(
+            rank -> {
+              for (int turn = 0; turn < 20; turn++) {
+                try (TensorScope scope = TensorScope.open()) {
+                  List<Work> works = new ArrayList<>();
+                  List<Tensor> received = new ArrayList<>();
+                  for (int i = 0; i < sizes.length; i++) {
+                    Tensor sent = Tensor.of(new float[sizes[i]]).add(100f * turn + 10 * i + rank);
+                    works.add(
+                        Distributed.world()
+                            .send(sent, (rank + 1) % 3, 4, CollectiveOptions.ASYNC));
+                  }
+                  for (int size : sizes) {
+                    Tensor t = Tensor.of(new float[size]);
+                    received.add(t);
+                    works.add(
+                        Distributed.world()
+                            .recv(
+                                t,
+                                turn % 2 == 0 ? ProcessGroup.ANY_SOURCE : (rank + 2) % 3,
+                                4,
+                                CollectiveOptions.ASYNC));
+                  }
+                  works.forEach(Work::await);
+                  for (int i = 0; i < sizes.length; i++) {
+                    float[] got = received.get(i).toFloatArray();
+                    float expected = 100f * turn + 10 * i + (rank + 2) % 3;
+                    assertThat(got).hasSize(sizes[i]);
+                    for (float f : got) {
+                      assertThat(f).isEqualTo(expected);
+                    }
+                  }
+                }
+              }
+              try (Stream<Path> files = Files.list(folder)) {
+                assertThat(files).isEmpty();
+              }
+            });
+  }
+
+  /** Its maker was killed between making a file and removing its name. */
+  @Test
+  void staleFilesAreRemoved() throws IOException {
+    Path old = Files.createFile(folder.resolve("weft-" + "0a".repeat(16)));
+    Path young = Files.createFile(folder.resolve("weft-" + "0b".repeat(16)));
+    Path other = Files.createFile(folder.resolve("weft-notes"));
+    FileTime before = FileTime.from(Instant.now().minus(Duration.ofHours(2)));
+    Files.setLastModifiedTime(old, before);
+    Files.setLastModifiedTime(other, before);
+    world(2)
+        .run(
+            rank -> {
+              Work unused = Distributed.barrier();
+            });
+    assertThat(old).doesNotExist();
+    assertThat(young).exists();
+    assertThat(other).exists();
+  }
+
+  @Test
+  void differentTransportsAreAnErrorOnAllRanks() throws Exception {
+    HashStore store = new HashStore();
+    String[] transports = {"tcp", "auto", "tcp"};
+    List<Throwable> failures = new ArrayList<>();
+    List<Thread> threads = new ArrayList<>();
+    for (int r = 0; r < transports.length; r++) {
+      RankContext rank =
+          ProcessRanks.rank(
+              r,
+              transports.length,
+              store,
+              Duration.ofSeconds(30),
+              transports[r]);
+      threads.add(
+          new Thread(
+              () -> {
+                Throwable failure = catchThrowable(() -> ProcessRanks.connect(rank));
+                synchronized (failures) {
+                  failures.add(failure);
+                }
+              }));
+    }
+    threads.forEach(Thread::start);
+    for (Thread t : threads) {
+      t.join();
+    }
+    assertThat(failures)
+        .hasSize(3)
+        .allSatisfy(
+            f ->
+                assertThat(f)
+                    .isInstanceOf(RendezvousException.class)
+                    .hasMessageContaining("WEFT_HOST_TRANSPORT is ")
+                    .hasMessageContaining("auto on rank 1")
+                    .hasMessageContaining("tcp on rank "));
   }
 }

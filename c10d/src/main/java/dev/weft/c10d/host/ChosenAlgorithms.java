@@ -5,6 +5,7 @@ import dev.weft.c10d.RankContext;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -12,7 +13,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * The collectives of a group, by what is chosen in the first one, when all ranks are there: shared
  * memory where the ranks are threads, or find that they can have it, and no slow link between them
- * is simulated; else what {@link ExchangeAlgorithms} do.
+ * is simulated; between several machines what {@link HierarchicalAlgorithms} do, else what {@link
+ * ExchangeAlgorithms} do.
  */
 final class ChosenAlgorithms implements Algorithms {
   private final RankContext context;
@@ -42,16 +44,44 @@ final class ChosenAlgorithms implements Algorithms {
     if (isSlow(group)) {
       return new ExchangeAlgorithms();
     }
-    SharedSegment segment = null;
     boolean direct = Endpoint.isOneProcess(context);
-    if (direct) {
-      segment = SharedSizes.isForThreads(group.size()) ? LocalSegments.of(context, group) : null;
-    } else if (group.size() > 1) {
-      segment = mapped(round);
+    if (!direct) {
+      return betweenProcesses(round);
     }
-    return segment == null
-        ? new ExchangeAlgorithms()
-        : new SharedCollectives(segment, group, context.worldSize(), direct);
+    return SharedSizes.isForThreads(group.size())
+        ? shared(LocalSegments.of(context, group), group, true)
+        : new ExchangeAlgorithms();
+  }
+
+  private Algorithms shared(SharedSegment segment, HostGroup group, boolean direct) {
+    return new SharedCollectives(segment, group, context.worldSize(), direct);
+  }
+
+  private Algorithms betweenProcesses(Round round) {
+    Map<String, String> environment = context.environment();
+    HostTransport wanted = HostTransport.of(environment);
+    long hierarchical = SharedSizes.hierarchical(environment);
+    int n = round.group().size();
+    if (n == 1 || wanted == HostTransport.TCP) {
+      return new ExchangeAlgorithms();
+    }
+    String own = SharedOffer.thisMachine(environment);
+    String[] hosts = HierarchicalAlgorithms.hosts(round, own);
+    boolean several = Arrays.stream(hosts).anyMatch(h -> !h.equals(own));
+    if (several && wanted == HostTransport.AUTO) {
+      Algorithms all =
+          hierarchical < 0
+              ? null
+              : HierarchicalAlgorithms.of(round, hosts, hierarchical, environment);
+      return all == null ? new ExchangeAlgorithms() : all;
+    }
+    SharedSegment segment =
+        SharedMeeting.meet(
+            round,
+            SharedSizes.layout(n, environment),
+            wanted == HostTransport.SHM,
+            environment);
+    return segment == null ? new ExchangeAlgorithms() : shared(segment, round.group(), false);
   }
 
   /** Whether some of its ranks are to talk as over a slow link, which memory is not. */
@@ -67,18 +97,6 @@ final class ChosenAlgorithms implements Algorithms {
       }
     }
     return false;
-  }
-
-  private @Nullable SharedSegment mapped(Round round) {
-    Map<String, String> environment = context.environment();
-    HostTransport wanted = HostTransport.of(environment);
-    return wanted == HostTransport.TCP
-        ? null
-        : SharedMeeting.meet(
-            round,
-            SharedSizes.layout(round.group().size(), environment),
-            wanted == HostTransport.SHM,
-            environment);
   }
 
   @Override

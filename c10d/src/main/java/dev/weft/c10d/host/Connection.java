@@ -17,18 +17,28 @@ import org.jspecify.annotations.Nullable;
  * subclass's. Thread-safe.
  */
 abstract class Connection implements Link, Incoming.Sink {
+  private static final Piece NOTHING = new Piece(0, 0);
+
   private final int peer;
   private final Mailbox mailbox;
-  private final Incoming incoming = new Incoming(this);
+  private final boolean checked;
+  private final Incoming incoming;
   private final ArrayDeque<Outgoing> queue = new ArrayDeque<>();
   private final Map<Long, Parcel.Outcome> sent = new ConcurrentHashMap<>();
   private final Map<Long, Payload.Owned> received = new ConcurrentHashMap<>();
   private final AtomicLong numbers = new AtomicLong();
   private volatile boolean goodbye;
 
-  Connection(int peer, Mailbox mailbox) {
+  /**
+   * A connection.
+   *
+   * @param checked whether frames carry checksums
+   */
+  Connection(int peer, Mailbox mailbox, boolean checked) {
     this.peer = peer;
     this.mailbox = mailbox;
+    this.checked = checked;
+    this.incoming = new Incoming(this, checked);
   }
 
   final int peer() {
@@ -43,28 +53,34 @@ abstract class Connection implements Link, Incoming.Sink {
 
   // ---- sending ----
 
+  /** A frame without a payload. */
+  final Outgoing outgoing(ByteBuffer head) {
+    return new Outgoing(head, NOTHING, checked, null);
+  }
+
   @Override
   public void send(Key key, int source, @Nullable Signature signature, byte @Nullable [] inline) {
-    enqueue(new Outgoing(Frame.opening(key, source, signature, inline)));
+    enqueue(outgoing(Frame.opening(key, source, signature, inline)));
   }
 
   @Override
   public void lend(Key key, int source, long address, long bytes, Loans loans) {
     Outgoing[] made = new Outgoing[1];
     Runnable back = loans.lendOut(() -> abandon(Objects.requireNonNull(made[0])));
-    made[0] = new Outgoing(Frame.piece(key, source, bytes), new Piece(address, bytes), back);
+    made[0] =
+        new Outgoing(Frame.piece(key, source, bytes), new Piece(address, bytes), checked, back);
     enqueue(made[0]);
   }
 
   @Override
   public void wake() {
-    enqueue(new Outgoing(Frame.about(Frame.WAKE, 0)));
+    enqueue(outgoing(Frame.about(Frame.WAKE, 0)));
   }
 
   @Override
   public Posting prepare(Letter letter) {
     long number = numbers.incrementAndGet();
-    Outgoing outgoing = new Outgoing(Frame.parcel(number, letter), letter.piece(), null);
+    Outgoing outgoing = new Outgoing(Frame.parcel(number, letter), letter.piece(), checked, null);
     return new Posting() {
       @Override
       public void post() {
@@ -78,7 +94,7 @@ abstract class Connection implements Link, Incoming.Sink {
           return false;
         }
         abandon(outgoing);
-        enqueue(new Outgoing(Frame.about(Frame.WITHDRAWN, number)));
+        enqueue(outgoing(Frame.about(Frame.WITHDRAWN, number)));
         return true;
       }
     };
@@ -91,7 +107,7 @@ abstract class Connection implements Link, Incoming.Sink {
   }
 
   final void sayGoodbye() {
-    enqueue(new Outgoing(Frame.goodbye()));
+    enqueue(outgoing(Frame.goodbye()));
   }
 
   /** Guards what is queued. */
@@ -192,8 +208,15 @@ abstract class Connection implements Link, Incoming.Sink {
       }
       case Frame.WAKE -> mailbox.wakeAll();
       case Frame.GOODBYE -> goodbye = true;
+      case Frame.RING_WANTED, Frame.RING_OFFER, Frame.RING_ANSWER, Frame.RING_CALL ->
+          ringFrame(type, h);
       default -> throw new DistributedException("a frame has the unknown type " + type);
     }
+  }
+
+  /** What concerns the {@link RingConnection} beside this one. */
+  void ringFrame(byte type, ByteBuffer header) {
+    throw new DistributedException("a frame of type " + type + " came over the wrong connection");
   }
 
   private void parcel(ByteBuffer h, Payload.Owned payload) {
@@ -225,14 +248,14 @@ abstract class Connection implements Link, Incoming.Sink {
     @Override
     public void taken() {
       received.remove(number);
-      enqueue(new Outgoing(Frame.about(Frame.TAKEN, number)));
+      enqueue(outgoing(Frame.about(Frame.TAKEN, number)));
     }
 
     @Override
     public void refused(RuntimeException why) {
       received.remove(number);
       enqueue(
-          new Outgoing(
+          outgoing(
               Frame.refused(
                   number, why instanceof MismatchException, String.valueOf(why.getMessage()))));
     }

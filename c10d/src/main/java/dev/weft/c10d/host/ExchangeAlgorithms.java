@@ -10,11 +10,11 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The collectives in terms of exchanged pieces; one object serves all groups. Reductions go in the
+ * The collectives in terms of exchanged pieces; it has no state. Reductions go in the
  * order of ranks, so every rank gets the same bits; a large all-reduce is a reduction of one part
  * per rank, then an exchange of the parts.
  */
-final class ExchangeAlgorithms implements Algorithms {
+class ExchangeAlgorithms implements Algorithms {
   @Override
   public String describe() {
     return "pairwise messages";
@@ -25,13 +25,17 @@ final class ExchangeAlgorithms implements Algorithms {
     Piece own = staging.inOut(t);
     Signature call =
         new Signature("all_reduce", t.dtype(), op.toString(), -1, t.shape(), null, null);
+    allReduce(round, call, t.dtype(), op, own);
+    staging.finish();
+  }
+
+  static void allReduce(Round round, Signature call, DType dtype, ReduceOp op, Piece own) {
     if (own.bytes() <= Round.INLINE || round.group().size() == 1) {
       @Nullable Payload[] others = round.exchange(call, toAll(round, own), round.others());
-      reduce(round, t.dtype(), op, own, others, own);
+      reduce(round, dtype, op, own, others, own);
     } else {
-      allReduceInParts(round, call, t.dtype(), op, own);
+      allReduceInParts(round, call, dtype, op, own);
     }
-    staging.finish();
   }
 
   private static void allReduceInParts(
@@ -248,11 +252,11 @@ final class ExchangeAlgorithms implements Algorithms {
     return all;
   }
 
-  private static @Nullable Piece[] nothing(Round round) {
+  static @Nullable Piece[] nothing(Round round) {
     return new @Nullable Piece[round.group().size()];
   }
 
-  private static boolean[] nobody(Round round) {
+  static boolean[] nobody(Round round) {
     return new boolean[round.group().size()];
   }
 

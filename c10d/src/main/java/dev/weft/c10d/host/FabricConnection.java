@@ -23,7 +23,7 @@ final class FabricConnection extends Connection {
   private boolean ended;
 
   FabricConnection(int peer, Mailbox mailbox, Fabric fabric, Owner owner) {
-    super(peer, mailbox);
+    super(peer, mailbox, true);
     this.fabric = fabric;
     this.owner = owner;
     this.out = ByteBuffer.allocateDirect(fabric.chunk());

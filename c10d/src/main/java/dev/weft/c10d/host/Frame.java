@@ -44,6 +44,18 @@ final class Frame {
   /** The receiver is to look again at what it waits for. */
   static final byte WAKE = 8;
 
+  /** The receiver is to offer a ring of shared memory. */
+  static final byte RING_WANTED = 9;
+
+  /** Where a ring is, or why there is none. */
+  static final byte RING_OFFER = 10;
+
+  /** Whether the ring that was offered can be used: nothing, or why not. */
+  static final byte RING_ANSWER = 11;
+
+  /** The receiver is to look at its ring. */
+  static final byte RING_CALL = 12;
+
   private static final int KEY = 8 + 8 + 4 + 4;
   private static final byte NO_DTYPE = -1;
 
@@ -119,6 +131,11 @@ final class Frame {
         .putInt(text.length)
         .put(text)
         .flip();
+  }
+
+  static ByteBuffer text(byte type, String text) {
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    return start(type, 4 + bytes.length, 0).putInt(bytes.length).put(bytes).flip();
   }
 
   static ByteBuffer goodbye() {

@@ -267,8 +267,12 @@ final class HostBackend implements Backend {
       List<StridedTensor> inputs,
       OperationQueue.Body body) {
     List<Storage> held = new ArrayList<>(outputs.size() + inputs.size());
-    outputs.forEach(t -> held.add(t.storage()));
-    inputs.forEach(t -> held.add(t.storage()));
+    for (int i = 0; i < outputs.size(); i++) {
+      held.add(outputs.get(i).storage());
+    }
+    for (int i = 0; i < inputs.size(); i++) {
+      held.add(inputs.get(i).storage());
+    }
     Duration timeout = options.timeout();
     return queue.submit(
         name,

@@ -7,6 +7,8 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.util.List;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** A group as this backend sees it: its members, the ways to them, and whether it still works. */
@@ -15,13 +17,39 @@ final class HostGroup implements Round.Pause {
   private final long id;
   private final int[] ranks;
   private final Endpoint endpoint;
+  private final @Nullable HostGroup whole;
   private volatile @Nullable Throwable aborted;
 
   HostGroup(GroupContext context, Endpoint endpoint) {
+    this(context, endpoint, null);
+  }
+
+  private HostGroup(GroupContext context, Endpoint endpoint, @Nullable HostGroup whole) {
+    this.whole = whole;
     this.context = context;
     this.endpoint = endpoint;
     this.ranks = context.ranks().stream().mapToInt(r -> r).toArray();
     this.id = idOf(context.name());
+  }
+
+  /**
+   * Some of its members, this rank among them, that do a part of the group's work; it ends with the
+   * group.
+   *
+   * @param name no other part's
+   * @param members group ranks, ascending
+   */
+  HostGroup part(String name, List<Integer> members) {
+    GroupContext part =
+        new GroupContext(
+            context.rankContext(),
+            context.name() + "/" + name,
+            context.description(),
+            members.stream().map(this::globalRank).toList(),
+            members.indexOf(rank()),
+            context.timeout(),
+            context.options());
+    return new HostGroup(part, endpoint, this);
   }
 
   /** The same number on all members, as the name is. */
@@ -85,11 +113,16 @@ final class HostGroup implements Round.Pause {
     mailbox().wakeAll();
   }
 
-  /** Throws if the group was aborted. */
-  void checkAlive(String what) {
-    Throwable cause = aborted;
+  /**
+   * Throws if the group was aborted.
+   *
+   * @param what cannot end then, in words
+   */
+  void checkAlive(Supplier<String> what) {
+    Throwable cause = whole == null ? aborted : whole.aborted;
     if (cause != null) {
-      throw new DistributedException(what + " cannot end: the group was aborted: " + cause, cause);
+      throw new DistributedException(
+          what.get() + " cannot end: the group was aborted: " + cause, cause);
     }
   }
 

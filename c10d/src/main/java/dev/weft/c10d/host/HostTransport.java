@@ -5,8 +5,8 @@ import java.util.Map;
 
 /**
  * How ranks in different processes of one machine move the data of collectives; {@value #VARIABLE}
- * says which. Connections over TCP there are in any case: they tell of ranks that end, and carry
- * messages from rank to rank.
+ * says which. Connections over TCP there are in any case: they tell of ranks that end, and wake
+ * those that sleep.
  */
 enum HostTransport {
   /** Shared memory where it can be had, else TCP, with the reason in the log. */
@@ -17,6 +17,11 @@ enum HostTransport {
   SHM;
 
   static final String VARIABLE = "WEFT_HOST_TRANSPORT";
+
+  /** As it is written. */
+  String value() {
+    return name().toLowerCase(Locale.ROOT);
+  }
 
   static HostTransport of(Map<String, String> environment) {
     String value = environment.get(VARIABLE);

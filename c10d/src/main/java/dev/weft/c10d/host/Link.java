@@ -21,6 +21,15 @@ interface Link {
   /** Has the rank look again at what it waits for. */
   void wake();
 
+  /**
+   * Begins to look after the messages that come over this link, or answers to those sent.
+   *
+   * @return null where waiting busily brings nothing: another thread reads what comes
+   */
+  default @Nullable Attendance attend() {
+    return null;
+  }
+
   /** Prepares a message from rank to rank. */
   Posting prepare(Letter letter);
 

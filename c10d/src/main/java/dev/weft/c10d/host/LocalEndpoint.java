@@ -72,6 +72,11 @@ final class LocalEndpoint implements Endpoint {
     }
 
     @Override
+    public Attendance attend() {
+      return Attendance.NOT_NEEDED;
+    }
+
+    @Override
     public Posting prepare(Letter letter) {
       Loans loans = new Loans();
       Payload payload = loans.lend(letter.piece().address(), letter.piece().bytes());

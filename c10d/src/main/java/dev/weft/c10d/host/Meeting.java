@@ -27,6 +27,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -45,17 +46,26 @@ final class Meeting {
   private static final int SECRET = 16;
   private static final int HANDSHAKE_MILLIS = 3_000;
   private static final byte WELCOME = 1;
+  private static final byte OTHER_TRANSPORT = 2;
   private static final Duration TELLING = Duration.ofSeconds(1);
 
   private final RankContext context;
+  private final HostTransport transport;
   private final Maker maker;
   private final Store store;
   private final Deadline deadline;
   private final byte[] secret = new byte[SECRET];
   private final ConcurrentMap<Integer, TcpConnection> accepted = new ConcurrentHashMap<>();
+  private volatile @Nullable RendezvousException differing;
 
-  Meeting(RankContext context, Maker maker) {
+  /**
+   * A meeting.
+   *
+   * @param transport what this rank wants to use, as all others must
+   */
+  Meeting(RankContext context, HostTransport transport, Maker maker) {
     this.context = context;
+    this.transport = transport;
     this.maker = maker;
     this.store = context.store();
     this.deadline = Deadline.after(context.timeout());
@@ -75,7 +85,9 @@ final class Meeting {
               + " "
               + bound.getPort()
               + " "
-              + HexFormat.of().formatHex(secret));
+              + HexFormat.of().formatHex(secret)
+              + " "
+              + transport);
       Thread acceptor = new Thread(() -> accept(listener), "weft-accept-" + context.rank());
       acceptor.setDaemon(true);
       acceptor.start();
@@ -119,6 +131,20 @@ final class Meeting {
     }
   }
 
+  private RendezvousException differs(int peer, HostTransport theirs) {
+    return new RendezvousException(
+        HostTransport.VARIABLE
+            + " is "
+            + transport.value()
+            + " on rank "
+            + context.rank()
+            + " and "
+            + theirs.value()
+            + " on rank "
+            + peer
+            + "; expected the same on all ranks");
+  }
+
   private static String key(int rank) {
     return "weft/host/" + rank;
   }
@@ -134,19 +160,26 @@ final class Meeting {
       channel.socket().connect(address, Math.max(1, deadline.remainingMillis()));
       prepare(channel);
       DataOutputStream out = new DataOutputStream(channel.socket().getOutputStream());
-      byte[] hello = new byte[8 + SECRET + 4];
+      byte[] hello = new byte[8 + SECRET + 4 + 1];
       java.nio.ByteBuffer.wrap(hello)
           .putLong(MAGIC)
           .put(HexFormat.of().parseHex(told[2]))
-          .putInt(context.rank());
+          .putInt(context.rank())
+          .put((byte) transport.ordinal());
       out.write(hello);
       out.flush();
       channel.socket().setSoTimeout(Math.max(1, deadline.remainingMillis()));
       int answer = channel.socket().getInputStream().read();
+      if (answer == OTHER_TRANSPORT) {
+        throw differs(peer, HostTransport.valueOf(told[3]));
+      }
       if (answer != WELCOME) {
         throw new IOException("it did not welcome this rank");
       }
       return channel;
+    } catch (RendezvousException e) {
+      channel.close();
+      throw e;
     } catch (IOException e) {
       channel.close();
       throw new RendezvousException(
@@ -211,6 +244,13 @@ final class Meeting {
       if (!known || peer <= context.rank() || peer >= context.worldSize()) {
         throw new IOException("a stranger connected from " + channel.getRemoteAddress());
       }
+      HostTransport theirs = HostTransport.values()[in.readByte()];
+      if (theirs != transport) {
+        channel.socket().getOutputStream().write(OTHER_TRANSPORT);
+        channel.close();
+        differing = differs(peer, theirs);
+        return;
+      }
       channel.socket().getOutputStream().write(WELCOME);
       accepted.putIfAbsent(peer, maker.make(peer, channel));
     } catch (IOException e) {
@@ -222,6 +262,10 @@ final class Meeting {
   private void awaitHigher() {
     int first = context.rank() + 1;
     while (accepted.size() < context.worldSize() - first) {
+      RendezvousException other = differing;
+      if (other != null) {
+        throw other;
+      }
       if (deadline.hasPassed()) {
         List<Integer> missing =
             IntStream.range(first, context.worldSize())

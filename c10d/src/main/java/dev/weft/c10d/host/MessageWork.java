@@ -82,6 +82,9 @@ final class MessageWork extends CompletableWork {
 
   @Override
   public void await() {
+    if (!isCompleted()) {
+      MessageWait.await(group, peer, deadline, this::isCompleted);
+    }
     if (!isCompleted() && !doneWithin(deadline.remaining())) {
       String what = opName().equals("send") ? " did not receive it" : " did not send it";
       endBy(

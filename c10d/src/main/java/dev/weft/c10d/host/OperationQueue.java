@@ -142,7 +142,7 @@ final class OperationQueue {
     if (failure != null) {
       throw HostGroup.peerFailed(name + " in group " + group.describe(), failure);
     }
-    group.checkAlive(name + " in group " + group.describe());
+    group.checkAlive(() -> name + " in group " + group.describe());
   }
 
   private DistributedException unusable(String name, Throwable earlier) {

@@ -8,6 +8,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * A frame on its way out. Guarded by its connection's lock. Its payload may be abandoned at any
  * time: the rest of the payload is then filler, and the byte behind it says so.
+ * Where nothing can damage the bytes, zero stands for the checksum.
  */
 final class Outgoing {
   private final ByteBuffer head;
@@ -15,19 +16,19 @@ final class Outgoing {
   private long address;
   private long written;
   private boolean abandoned;
-  private final CRC32C checksum = new CRC32C();
+  private final @Nullable CRC32C checksum;
   private @Nullable ByteBuffer tail;
   private @Nullable Runnable onPayloadWritten;
 
-  Outgoing(ByteBuffer head) {
-    this(head, new Piece(0, 0), null);
-  }
-
-  Outgoing(ByteBuffer head, Piece payload, @Nullable Runnable onPayloadWritten) {
+  Outgoing(
+      ByteBuffer head, Piece payload, boolean checked, @Nullable Runnable onPayloadWritten) {
     this.head = head;
     this.address = payload.address();
     this.bytes = payload.bytes();
-    checksum.update(head.slice(Frame.PREFIX, head.limit() - Frame.PREFIX));
+    this.checksum = checked ? new CRC32C() : null;
+    if (checksum != null) {
+      checksum.update(head.slice(Frame.PREFIX, head.limit() - Frame.PREFIX));
+    }
     this.onPayloadWritten = onPayloadWritten;
   }
 
@@ -47,7 +48,9 @@ final class Outgoing {
       if (!abandoned) {
         Memory.copy(address + written, base + at, m);
       }
-      checksum.update(into.slice(at, m));
+      if (checksum != null) {
+        checksum.update(into.slice(at, m));
+      }
       into.position(at + m);
       written += m;
     }
@@ -63,10 +66,12 @@ final class Outgoing {
       t = ByteBuffer.allocate(5);
       if (bytes > 0) {
         byte whole = (byte) (abandoned ? 1 : 0);
-        checksum.update(whole);
+        if (checksum != null) {
+          checksum.update(whole);
+        }
         t.put(whole);
       }
-      t.putInt((int) checksum.getValue()).flip();
+      t.putInt(checksum == null ? 0 : (int) checksum.getValue()).flip();
       tail = t;
     }
     int n = Math.min(t.remaining(), into.remaining());

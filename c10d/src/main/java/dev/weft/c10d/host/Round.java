@@ -35,6 +35,7 @@ final class Round implements AutoCloseable {
   private final boolean callers;
   private @Nullable Loans @Nullable [] loans;
   private @Nullable List<Key> keys;
+  private final Supplier<String> words = this::describe;
   private volatile @Nullable Supplier<List<Integer>> missing;
 
   /**
@@ -48,6 +49,11 @@ final class Round implements AutoCloseable {
     this.operation = operation;
     this.deadline = deadline;
     this.callers = callers;
+  }
+
+  /** A step of it, among some of the group's ranks, with the same deadline. */
+  Round step(HostGroup part, long sequence) {
+    return new Round(part, sequence, operation, deadline, callers);
   }
 
   /** How a thread waits a while. */
@@ -284,7 +290,7 @@ final class Round implements AutoCloseable {
       if (failure != null) {
         throw HostGroup.peerFailed(describe(), failure);
       }
-      group.checkAlive(describe());
+      group.checkAlive(words);
       if (deadline.hasPassed()) {
         throw new OperationTimeoutException(
             describe()
@@ -336,10 +342,10 @@ final class Round implements AutoCloseable {
    * Waits until something is so, as long as no rank fails or leaves that is waited for.
    *
    * @param absent the global ranks that are waited for
-   * @param words what they have not done, for the error when time is up
+   * @param undone what they have not done, for the error when time is up
    * @param how asked again and again to wait
    */
-  void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent, String words, Pause how) {
+  void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent, String undone, Pause how) {
     Mailbox mailbox = group.mailbox();
     Thread thread = Thread.currentThread();
     missing = absent;
@@ -355,13 +361,13 @@ final class Round implements AutoCloseable {
         if (failure != null) {
           throw HostGroup.peerFailed(describe(), failure);
         }
-        group.checkAlive(describe());
+        group.checkAlive(words);
         if (!left.isEmpty()) {
           checkLeft(left, absent.get());
         }
         long nanos = deadline.remainingNanos();
         if (nanos == 0) {
-          throw timedOut(absent.get(), words);
+          throw timedOut(absent.get(), undone);
         }
         how.pause(this, nanos, turn);
         if (Thread.interrupted()) {

@@ -1,13 +1,8 @@
 package dev.weft.c10d.host;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
 import dev.weft.c10d.DistributedException;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.security.SecureRandom;
-import java.util.HexFormat;
 import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -22,42 +17,12 @@ import org.slf4j.LoggerFactory;
  * verdict. Stateless.
  */
 final class SharedMeeting {
-  static final String FOLDER = "WEFT_SHM_DIR";
-
   private static final Logger LOG = LoggerFactory.getLogger(SharedMeeting.class);
-  private static final Path DEFAULT_FOLDER = Path.of("/dev/shm");
-  private static final Path BOOT_ID = Path.of("/proc/sys/kernel/random/boot_id");
   private static final String YES = "yes";
-  private static final String ELSEWHERE = "is on another machine";
   private static final int TELL = 3;
   private static final int ANSWER = 4;
 
   private SharedMeeting() {}
-
-  /** What rank 0 tells: where the segment is, or why there is none. */
-  private record Offer(String machine, String file, String token, SharedLayout layout) {
-    String text() {
-      return String.join(
-          "\n",
-          machine,
-          file,
-          token,
-          layout.ranks() + " " + layout.inlineBytes() + " " + layout.slotBytes());
-    }
-
-    static Offer parse(String text) {
-      String[] lines = text.split("\n", -1);
-      String[] numbers = lines[3].split(" ", -1);
-      return new Offer(
-          lines[0],
-          lines[1],
-          lines[2],
-          new SharedLayout(
-              Integer.parseInt(numbers[0]),
-              Integer.parseInt(numbers[1]),
-              Integer.parseInt(numbers[2])));
-    }
-  }
 
   /**
    * Meets the other ranks.
@@ -75,30 +40,22 @@ final class SharedMeeting {
     try {
       String told;
       if (leads) {
-        byte[] token = new byte[SharedSegment.TOKEN];
-        new SecureRandom().nextBytes(token);
-        file = folder(environment).resolve("weft-" + HexFormat.of().formatHex(token));
-        told = create(file, layout, token);
+        file = SharedOffer.newFile(environment);
+        told = SharedOffer.make(file, layout, environment);
         round.tell(TELL, told);
       } else {
         told = round.toldBy(TELL, 0);
       }
-      String answer;
-      if (told.indexOf('\n') < 0) {
-        answer = leads ? told : YES; // one rank says why
-      } else {
-        Offer offer = Offer.parse(told);
+      String answer = YES;
+      if (SharedOffer.isOffer(told)) {
+        SharedOffer offer = SharedOffer.parse(told);
         try {
-          segment =
-              SharedSegment.map(
-                  Path.of(offer.file()), offer.layout(), HexFormat.of().parseHex(offer.token()));
-          answer = YES;
+          segment = offer.map(environment);
         } catch (IOException | RuntimeException e) {
-          answer =
-              offer.machine().equals(machine())
-                  ? "cannot map " + offer.file() + ": " + e
-                  : ELSEWHERE + " than rank " + round.group().globalRank(0);
+          answer = offer.whyNot(e, round.group().globalRank(0), environment);
         }
+      } else if (leads) {
+        answer = told; // one rank says why
       }
       String reason = firstReason(round, answer);
       if (reason != null) {
@@ -113,26 +70,8 @@ final class SharedMeeting {
         segment.release();
       }
       if (file != null) {
-        delete(file);
+        SharedOffer.delete(file);
       }
-    }
-  }
-
-  private static Path folder(Map<String, String> environment) {
-    String named = environment.get(FOLDER);
-    return named == null || named.isBlank() ? DEFAULT_FOLDER : Path.of(named.trim());
-  }
-
-  /** The offer, or in one line why there is none. */
-  private static String create(Path file, SharedLayout layout, byte[] token) {
-    try {
-      if (layout.bytes() > Integer.MAX_VALUE) {
-        throw new IOException("it would have " + layout.bytes() + " bytes; 2^31 - 1 are the most");
-      }
-      SharedSegment.create(file, layout, token);
-      return new Offer(machine(), file.toString(), HexFormat.of().formatHex(token), layout).text();
-    } catch (IOException | RuntimeException e) {
-      return ("cannot make " + file + " of " + layout.bytes() + " bytes: " + e).replace('\n', ' ');
     }
   }
 
@@ -159,7 +98,7 @@ final class SharedMeeting {
               + "=shm asks for: "
               + reason);
     }
-    if (reason.contains(ELSEWHERE)) {
+    if (reason.contains(SharedOffer.ELSEWHERE)) {
       LOG.info("group {} uses TCP: {}", group, reason);
       return;
     }
@@ -169,24 +108,6 @@ final class SharedMeeting {
         group,
         reason,
         HostTransport.VARIABLE,
-        FOLDER);
-  }
-
-  /** Tells machines apart, for a message. */
-  private static String machine() {
-    try {
-      return Files.readString(BOOT_ID, UTF_8).trim();
-    } catch (IOException e) {
-      LOG.debug("this machine has no {}", BOOT_ID, e);
-      return "unknown";
-    }
-  }
-
-  private static void delete(Path file) {
-    try {
-      boolean unused = Files.deleteIfExists(file);
-    } catch (IOException e) {
-      LOG.warn("{} could not be removed; it may be deleted at any time", file, e);
-    }
+        SharedOffer.FOLDER);
   }
 }

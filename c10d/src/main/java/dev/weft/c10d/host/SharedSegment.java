@@ -10,6 +10,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Memory that all ranks of a group have: mapped from one file, or that of the process whose threads
@@ -25,6 +27,7 @@ final class SharedSegment {
   private final SharedLayout layout;
   private final long base;
   private final Runnable release;
+  private final @Nullable ByteBuffer mapped;
   private boolean released;
 
   /**
@@ -33,9 +36,15 @@ final class SharedSegment {
    * @param release gives it back, once
    */
   SharedSegment(SharedLayout layout, long base, Runnable release) {
+    this(layout, base, release, null);
+  }
+
+  private SharedSegment(
+      SharedLayout layout, long base, Runnable release, @Nullable ByteBuffer mapped) {
     this.layout = layout;
     this.base = base;
     this.release = release;
+    this.mapped = mapped;
   }
 
   /**
@@ -79,7 +88,8 @@ final class SharedSegment {
         Memory.unmap(buffer);
         throw new IOException(file + " is another file of the same name");
       }
-      return new SharedSegment(layout, Memory.addressOf(buffer), () -> Memory.unmap(buffer));
+      return new SharedSegment(
+          layout, Memory.addressOf(buffer), () -> Memory.unmap(buffer), buffer);
     }
   }
 
@@ -108,6 +118,13 @@ final class SharedSegment {
 
   long slot(int rank, long step) {
     return base + layout.slot(rank, step);
+  }
+
+  /** All of a rank's slots, in mapped memory; not to be used after {@link #release}. */
+  ByteBuffer slots(int rank) {
+    int start = (int) (slot(rank, 0) - base);
+    int length = SharedLayout.SLOTS * layout.slotBytes();
+    return Objects.requireNonNull(mapped).slice(start, length);
   }
 
   /** A counter, for a thread that does not take part; the last there is when that is gone. */

@@ -7,6 +7,12 @@ final class SharedSizes {
   static final String INLINE = "WEFT_SHM_INLINE";
   static final String CHUNK = "WEFT_SHM_CHUNK";
 
+  static final String RING = "WEFT_SHM_RING";
+
+  static final String HIERARCHICAL = "WEFT_HIERARCHICAL_BYTES";
+
+  private static final int HIERARCHICAL_BYTES = 1 << 16;
+  private static final int RING_BYTES = 1 << 18;
   private static final int INLINE_BYTES = 1 << 14;
   private static final int CHUNK_BYTES = 1 << 18;
 
@@ -24,6 +30,20 @@ final class SharedSizes {
         ranks,
         value(environment, INLINE, INLINE_BYTES, 0),
         value(environment, CHUNK, chunk, least));
+  }
+
+  /** For the messages of two ranks, one way. */
+  static SharedLayout ring(Map<String, String> environment) {
+    int bytes = value(environment, RING, RING_BYTES, SharedLayout.SLOTS * SharedLayout.PAGE);
+    return new SharedLayout(2, 0, bytes / SharedLayout.SLOTS);
+  }
+
+  /** From how many bytes on an all-reduce goes inside hosts first; negative for never. */
+  static long hierarchical(Map<String, String> environment) {
+    String text = environment.get(HIERARCHICAL);
+    return text != null && text.trim().equalsIgnoreCase("off")
+        ? -1
+        : value(environment, HIERARCHICAL, HIERARCHICAL_BYTES, 0);
   }
 
   /** For threads, which read each other's memory; slots hold addresses only. */

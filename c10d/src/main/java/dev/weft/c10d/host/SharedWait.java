@@ -23,10 +23,15 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   /** The rank reads too late. */
   static final String NOT_TAKEN = " did not take this rank's data in time";
 
-  // Short: a rank that was just woken is often put on the very processor of the one that spins.
+  // Short: a rank that was just woken is often put on the very processor of the one that spins. It
+  // gets shorter while it is in vain, as ranks that share a processor only come on by yielding.
   private static final long SPIN_NANOS = 10_000;
-  private static final int SPINS_BETWEEN = 64;
-  private static final int YIELDS = 50;
+  private static final long LEAST_SPIN_NANOS = 500;
+  private static final int SPINS_BETWEEN = 32;
+
+  // Longer than it takes to wake a rank: else each of two ranks sleeps while the other is woken,
+  // call after call.
+  private static final long YIELD_NANOS = 200_000;
 
   private final SharedSegment segment;
   private final HostGroup group;
@@ -35,7 +40,9 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   private int first;
   private int last;
   private long target;
-  private int yields;
+  private long spinNanos = SPIN_NANOS;
+  private boolean yields;
+  private long yieldsUntil;
 
   /**
    * A way to wait.
@@ -79,7 +86,8 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
     this.target = target;
     boolean busy = spins && round.isCallers();
     if (!getAsBoolean() && !(busy && spin())) {
-      yields = round.isCallers() ? YIELDS : 0;
+      yields = round.isCallers();
+      yieldsUntil = System.nanoTime() + YIELD_NANOS;
       round.waitUntil(this, this, words, this);
     }
   }
@@ -89,6 +97,7 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
     while (true) {
       for (int i = 0; i < SPINS_BETWEEN; i++) {
         if (getAsBoolean()) {
+          spinNanos = Math.min(SPIN_NANOS, 2 * spinNanos);
           return true;
         }
         Thread.onSpinWait();
@@ -96,7 +105,8 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
       long now = System.nanoTime();
       if (start == 0) {
         start = now;
-      } else if (now - start > SPIN_NANOS) {
+      } else if (now - start > spinNanos) {
+        spinNanos = Math.max(LEAST_SPIN_NANOS, spinNanos / 2);
         return false;
       }
     }
@@ -127,7 +137,8 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
 
   @Override
   public void pause(Round blocker, long nanos, int turn) {
-    if (turn < yields) {
+    if (yields) {
+      yields = System.nanoTime() < yieldsUntil;
       Spinning.yieldToOthers();
       return;
     }

@@ -22,15 +22,28 @@ final class TcpConnection extends Connection {
 
   private final SocketChannel channel;
   private final EndListener listener;
+  private final RingOpening opening;
   private final ByteBuffer in = ByteBuffer.allocateDirect(BUFFER);
   private final ByteBuffer out = ByteBuffer.allocateDirect(BUFFER);
   private @Nullable SelectionKey key;
   private boolean ended;
+  private volatile boolean usesRing;
 
-  TcpConnection(int peer, SocketChannel channel, Mailbox mailbox, EndListener listener) {
-    super(peer, mailbox);
+  /**
+   * A connection that has been made.
+   *
+   * @param rings for messages in place of the socket, where they can be had
+   */
+  TcpConnection(
+      int peer,
+      SocketChannel channel,
+      Mailbox mailbox,
+      EndListener listener,
+      RingOpening.Rings rings) {
+    super(peer, mailbox, true);
     this.channel = channel;
     this.listener = listener;
+    this.opening = new RingOpening(rings, peer, mailbox, head -> enqueue(outgoing(head)));
   }
 
   SocketChannel channel() {
@@ -41,6 +54,52 @@ final class TcpConnection extends Connection {
     synchronized (lock()) {
       this.key = key;
     }
+  }
+
+  // ---- the ring ----
+
+  @Override
+  public Posting prepare(Letter letter) {
+    RingConnection ring = opening.ring();
+    if (ring != null && (usesRing || !awaitsAnswers())) {
+      // Those sent over TCP are received: none can be overtaken.
+      usesRing = true;
+      return ring.prepare(letter);
+    }
+    opening.ask();
+    return super.prepare(letter);
+  }
+
+  @Override
+  public @Nullable Attendance attend() {
+    RingConnection ring = opening.ring();
+    return ring == null ? null : ring.attend();
+  }
+
+  @Override
+  void ringFrame(byte type, ByteBuffer header) {
+    opening.frame(type, header);
+  }
+
+  @Override
+  public void frame(byte type, ByteBuffer header, @Nullable Payload payload) {
+    RingConnection ring = opening.ring();
+    if (type == Frame.GOODBYE && ring != null) {
+      ring.drain(); // who leaves has written all it will
+    }
+    super.frame(type, header, payload);
+  }
+
+  /** True when all messages for the peer are where it can read them without this rank. */
+  boolean isRingFlushed() {
+    RingConnection ring = opening.ring();
+    return ring == null || ring.isFlushed();
+  }
+
+  /** Gives memory back, when the loop has ended. */
+  void release() {
+    opening.release();
+    free();
   }
 
   // ---- sending ----
@@ -133,6 +192,7 @@ final class TcpConnection extends Connection {
       ended = true;
       abandonQueue();
     }
+    opening.end();
     try {
       channel.close();
     } catch (IOException e) {

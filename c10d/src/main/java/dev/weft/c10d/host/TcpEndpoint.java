@@ -8,6 +8,7 @@ import dev.weft.c10d.RendezvousException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -35,9 +36,20 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
   TcpEndpoint(RankContext context) {
     this.context = context;
     this.connections = new @Nullable TcpConnection[context.worldSize()];
+    Map<String, String> environment = context.environment();
+    HostTransport transport = HostTransport.of(environment);
+    // Links that are to be slow are no memory.
+    RingOpening.Rings rings =
+        new RingOpening.Rings(
+            context.rank(),
+            context.linkShape() == null ? transport : HostTransport.TCP,
+            environment);
     try {
       List<TcpConnection> all =
-          new Meeting(context, (peer, channel) -> new TcpConnection(peer, channel, mailbox, this))
+          new Meeting(
+                  context,
+                  transport,
+                  (peer, channel) -> new TcpConnection(peer, channel, mailbox, this, rings))
               .connect();
       for (TcpConnection c : all) {
         connections[c.peer()] = c;
@@ -114,6 +126,7 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
         all.add(c);
       }
     }
+    await(all, FLUSH_NANOS, TcpConnection::isRingFlushed);
     all.forEach(TcpConnection::sayGoodbye);
     await(all, FLUSH_NANOS, TcpConnection::isFlushed);
     closing = true;
@@ -122,7 +135,7 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
     await(all, LINGER_NANOS, c -> !c.channel().isOpen());
     all.forEach(c -> c.end(null));
     loop.close();
-    all.forEach(TcpConnection::free);
+    all.forEach(TcpConnection::release);
   }
 
   private static void shutDownOutput(TcpConnection c) {

@@ -1,5 +1,6 @@
 package dev.weft.c10d.faults;
 
+import dev.weft.c10d.Acquaintance;
 import dev.weft.c10d.CollectiveOptions;
 import dev.weft.c10d.ProcessGroup;
 import dev.weft.c10d.ProcessRanks;
@@ -9,7 +10,9 @@ import dev.weft.c10d.Work;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 
 /** Where in a world's life a fault happens: what the ranks do until then, and what they do then. */
 enum Stage {
@@ -18,6 +21,7 @@ enum Stage {
   BEFORE_COLLECTIVE("before a collective"),
   DURING_LARGE("during large all-reduces"),
   DURING_SMALL("during small all-reduces"),
+  DURING_MESSAGES("during large messages"),
   ASYNC("with collectives under way"),
   AFTER_COLLECTIVE("after a collective, found by the next"),
   SEND("while others send to it"),
@@ -47,7 +51,7 @@ enum Stage {
 
   /** Whether the ranks are busy together when the fault comes, and not waiting for one of them. */
   boolean isLoop() {
-    return this == DURING_LARGE || this == DURING_SMALL;
+    return this == DURING_LARGE || this == DURING_SMALL || this == DURING_MESSAGES;
   }
 
   /** Brings a rank to the stage. */
@@ -55,6 +59,9 @@ enum Stage {
     if (this != RENDEZVOUS && this != CONNECT) {
       ProcessRanks.connect(rank);
       sum(rank.world(), 100, CollectiveOptions.SYNC);
+      if (this == SEND || this == RECEIVE || this == DURING_MESSAGES) {
+        Acquaintance.make(rank.world());
+      }
     }
   }
 
@@ -67,6 +74,11 @@ enum Stage {
       case BEFORE_COLLECTIVE, AFTER_COLLECTIVE -> sum(world, 100_000, BRIEF);
       case DURING_LARGE -> loop(world, 3_000_000);
       case DURING_SMALL -> loop(world, 10);
+      case DURING_MESSAGES -> {
+        for (int i = 0; i < FOREVER; i++) {
+          exchange(world, 300_000, i);
+        }
+      }
       case ASYNC -> {
         Work[] works = new Work[8];
         for (int i = 0; i < works.length; i++) {
@@ -85,6 +97,30 @@ enum Stage {
   private static void loop(ProcessGroup world, int n) {
     for (int i = 0; i < FOREVER; i++) {
       sum(world, n, BRIEF);
+    }
+  }
+
+  /** Messages from all to all, whose every element is checked. */
+  private static void exchange(ProcessGroup world, int n, float base) {
+    try (TensorScope scope = TensorScope.open()) {
+      List<Tensor> received = new ArrayList<>();
+      List<Work> works = new ArrayList<>();
+      for (int p = 0; p < world.size(); p++) {
+        Tensor t = Tensor.of(new float[n]);
+        received.add(t);
+        if (p != world.rank()) {
+          works.add(world.recv(t, p, 2, BRIEF_ASYNC));
+          works.add(world.send(t.add(base + world.rank()), p, 2, BRIEF_ASYNC));
+        }
+      }
+      works.forEach(Work::await);
+      for (int p = 0; p < world.size(); p++) {
+        for (float f : received.get(p).toFloatArray()) {
+          if (f != (p == world.rank() ? 0 : base + p)) {
+            throw new AssertionError("a wrong message from rank " + p + ": " + f);
+          }
+        }
+      }
     }
   }
 
