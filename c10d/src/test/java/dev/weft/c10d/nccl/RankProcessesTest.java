@@ -128,6 +128,29 @@ class RankProcessesTest {
   }
 
   @Test
+  @DisplayName("P62: null checks, thread dumps and termination work with NCCL loaded and busy")
+  void signalsStayTheJvms() throws Exception {
+    try (RankProcesses world = RankProcesses.start(2, "null-checks", Map.of())) {
+      for (RankProcesses.Rank r : world.ranks) {
+        r.awaitLine("null checks hold");
+        r.awaitLine("running");
+      }
+      RankProcesses.Rank first = world.ranks.get(0);
+      Process dump =
+          new ProcessBuilder("kill", "-QUIT", String.valueOf(first.process.pid())).start();
+      assertThat(dump.waitFor()).isZero();
+      first.awaitLine("Full thread dump");
+      for (RankProcesses.Rank r : world.ranks) {
+        r.process.destroy(); // SIGTERM
+      }
+      for (RankProcesses.Rank r : world.ranks) {
+        String unused = r.end(60);
+        assertThat(r.process.exitValue()).isEqualTo(128 + 15);
+      }
+    }
+  }
+
+  @Test
   @DisplayName("P49: no close at all, then exit: nobody hangs")
   void exitWithoutClosing() throws Exception {
     try (RankProcesses world = RankProcesses.start(2, "no-close", Map.of())) {

@@ -8,6 +8,7 @@ import dev.weft.c10d.CollectiveOptions;
 import dev.weft.c10d.Distributed;
 import dev.weft.c10d.GroupOptions;
 import dev.weft.c10d.ObjectCollectives;
+import dev.weft.c10d.NullChecks;
 import dev.weft.c10d.OperationTimeoutException;
 import dev.weft.c10d.P2POp;
 import dev.weft.c10d.ProcessGroup;
@@ -53,6 +54,12 @@ final class RankPrograms {
       case "two-threads" -> twoThreads(g);
       case "abort" -> abort(g);
       case "forever" -> forever(g);
+      case "null-checks" -> {
+        g.allReduce(gpu(1), ReduceOp.SUM).await();
+        NullChecks.survive();
+        say("null checks hold");
+        forever(g);
+      }
       case "brief-missing" -> missing(g);
       case "brief-absent" -> absent(g);
       case "brief-bound-stuck" -> stuck(g);
