@@ -45,7 +45,7 @@ final class NcclCommunicator {
   private static final int REAP = 64;
   private static final long SPIN_NANOS = 200_000;
   private static final long KEEP_TURN_NANOS = 2_000_000;
-  private static final long ABORT_LIMIT_MILLIS = 5_000;
+  static final long ABORT_LIMIT_MILLIS = 5_000;
 
   private final NcclBackend backend;
   private final String key;
@@ -104,6 +104,7 @@ final class NcclCommunicator {
   /** Counts it and has it looked after, once it is made. */
   NcclCommunicator begin() {
     CREATED.incrementAndGet();
+    NcclExit.register();
     NcclMonitor.add(this);
     if (LOG.isDebugEnabled()) {
       LOG.debug("made {}", this);
@@ -468,6 +469,21 @@ final class NcclCommunicator {
         return;
       }
       ending = daemon("weft-nccl-abort", this::abortNow);
+    }
+  }
+
+  /**
+   * Aborts what is still under way at a deadline.
+   *
+   * @return the thread that makes NCCL let go; null where nothing was under way
+   */
+  @Nullable Thread abortUnlessIdle(Deadline deadline, Throwable cause) {
+    if (awaitIdle(deadline)) {
+      return null;
+    }
+    abort(cause);
+    synchronized (this) {
+      return ending;
     }
   }
 

@@ -1,0 +1,55 @@
+package dev.weft.c10d.nccl;
+
+import dev.weft.c10d.Deadline;
+import dev.weft.c10d.DistributedException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Lets go of NCCL when the JVM ends, by a signal say, while groups are there: a kernel that waits
+ * for a rank that does not come any more would hold up the end of the process for ever. What is
+ * under way gets a little time, then it is aborted. Communicators that are idle are left alone.
+ */
+final class NcclExit {
+  private static final Logger LOG = LoggerFactory.getLogger(NcclExit.class);
+  private static final Duration GRACE = Duration.ofSeconds(2);
+  private static boolean registered;
+
+  private NcclExit() {}
+
+  /** Has it done at the end of this JVM; once. */
+  static synchronized void register() {
+    if (registered) {
+      return;
+    }
+    registered = true;
+    try {
+      Runtime.getRuntime().addShutdownHook(new Thread(NcclExit::end, "weft-nccl-exit"));
+    } catch (IllegalStateException e) {
+      LOG.debug("the JVM ends already, with a communicator just made", e);
+    }
+  }
+
+  private static void end() {
+    Deadline deadline = Deadline.after(GRACE);
+    DistributedException cause = new DistributedException("the process ends");
+    List<Thread> aborts = new ArrayList<>();
+    for (NcclCommunicator c : NcclMonitor.communicators()) {
+      Thread abort = c.abortUnlessIdle(deadline, cause);
+      if (abort != null) {
+        aborts.add(abort);
+      }
+    }
+    for (Thread abort : aborts) {
+      try {
+        abort.join(NcclCommunicator.ABORT_LIMIT_MILLIS);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        return;
+      }
+    }
+  }
+}
