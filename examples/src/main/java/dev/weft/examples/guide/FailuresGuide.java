@@ -214,13 +214,17 @@ final class FailuresGuide {
   static void unevenMicrobatches() {
     var mesh = initDeviceMesh("cpu", dim("pp", 2));
     var stage = new Linear(4, 4, true, new Generator(1));
-    Pipeline.of(
+    var pipeline =
+        Pipeline.of(
             mesh,
             List.of(stage),
             Schedule.GPIPE,
             4,
-            (output, target) -> Losses.mseLoss(output, target, "mean"))
-        .step(Tensor.of(new float[40], 10, 4), Tensor.of(new float[40], 10, 4));
+            (output, target) -> Losses.mseLoss(output, target, "mean"));
+    Tensor batch = Tensor.of(new float[40], 10, 4);
+    if (mesh.getLocalRank() == 0) {
+      pipeline.step(batch, batch);
+    }
   }
 
   // ---- tensors, gradients, memory ----
