@@ -29,8 +29,7 @@ final class FloatAttention {
 
   private Heads heads(StridedTensor t) {
     long[] d = t.strides();
-    return new Heads(
-        t.dataAddress(), d[0], d[3 - sequenceDim], Math.toIntExact(d[sequenceDim]));
+    return new Heads(t.dataAddress(), d[0], d[3 - sequenceDim], Math.toIntExact(d[sequenceDim]));
   }
 
   private Heads in(Temporaries temporaries, StridedTensor t) {
@@ -75,13 +74,35 @@ final class FloatAttention {
       for (long b = 0; b < batch; b++) {
         for (long h = 0; h < count; h++) {
           blas.sgemm(
-              false, true, queries, keys, width, (float) scale, q.at(b, h), q.row, k.at(b, h),
-              k.row, 0, scores, keys);
+              false,
+              true,
+              queries,
+              keys,
+              width,
+              (float) scale,
+              q.at(b, h),
+              q.row,
+              k.at(b, h),
+              k.row,
+              0,
+              scores,
+              keys);
           softmax(scores, queries, keys, sums);
           lse.write(sums, 0, queries);
           blas.sgemm(
-              false, false, queries, width, keys, 1, scores, keys, v.at(b, h), v.row, 0,
-              o.at(b, h), o.row);
+              false,
+              false,
+              queries,
+              width,
+              keys,
+              1,
+              scores,
+              keys,
+              v.at(b, h),
+              v.row,
+              0,
+              o.at(b, h),
+              o.row);
         }
       }
       if (result != out[0]) {
@@ -167,20 +188,75 @@ final class FloatAttention {
           lse.read(sums, 0, queries);
           means(g.at(b, h), g.row, o.at(b, h), o.row, queries, width, means);
           blas.sgemm(
-              false, true, queries, keys, width, factor, q.at(b, h), q.row, k.at(b, h), k.row, 0,
-              p, keys);
+              false,
+              true,
+              queries,
+              keys,
+              width,
+              factor,
+              q.at(b, h),
+              q.row,
+              k.at(b, h),
+              k.row,
+              0,
+              p,
+              keys);
           blas.sgemm(
-              false, true, queries, keys, width, 1, g.at(b, h), g.row, v.at(b, h), v.row, 0, d,
+              false,
+              true,
+              queries,
+              keys,
+              width,
+              1,
+              g.at(b, h),
+              g.row,
+              v.at(b, h),
+              v.row,
+              0,
+              d,
               keys);
           changes(p, d, queries, keys, sums, means);
           blas.sgemm(
-              false, false, queries, width, keys, factor, d, keys, k.at(b, h), k.row, 0,
-              gq.at(b, h), gq.row);
+              false,
+              false,
+              queries,
+              width,
+              keys,
+              factor,
+              d,
+              keys,
+              k.at(b, h),
+              k.row,
+              0,
+              gq.at(b, h),
+              gq.row);
           blas.sgemm(
-              true, false, keys, width, queries, factor, d, keys, q.at(b, h), q.row, 0,
-              gk.at(b, h), gk.row);
+              true,
+              false,
+              keys,
+              width,
+              queries,
+              factor,
+              d,
+              keys,
+              q.at(b, h),
+              q.row,
+              0,
+              gk.at(b, h),
+              gk.row);
           blas.sgemm(
-              true, false, keys, width, queries, 1, p, keys, g.at(b, h), g.row, 0, gv.at(b, h),
+              true,
+              false,
+              keys,
+              width,
+              queries,
+              1,
+              p,
+              keys,
+              g.at(b, h),
+              g.row,
+              0,
+              gv.at(b, h),
               gv.row);
         }
       }
