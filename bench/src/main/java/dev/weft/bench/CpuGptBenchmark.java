@@ -82,8 +82,7 @@ public final class CpuGptBenchmark {
     double loss = Double.NaN;
     GptConfig config = model.config(total);
     int tokens;
-    try (GptTraining training =
-        new GptTraining(config, plan.layout, "cpu", TextBatches.corpus())) {
+    try (GptTraining training = new GptTraining(config, plan.layout, "cpu", TextBatches.corpus())) {
       tokens = training.tokensPerStep();
       for (int step = 0; step < total; step++) {
         long start = System.nanoTime();

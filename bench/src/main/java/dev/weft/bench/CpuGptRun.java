@@ -78,8 +78,7 @@ public final class CpuGptRun {
           "warm-up of " + warmUp + " and " + steps + " steps; expected 0 or more, and 1 or more");
     }
     return LocalLauncher.run(
-        LaunchConfig.of(
-                CpuGptRun.class.getName(), ranks == Ranks.THREADS ? 1 : mode.layout.ranks())
+        LaunchConfig.of(CpuGptRun.class.getName(), ranks == Ranks.THREADS ? 1 : mode.layout.ranks())
             .arguments(
                 List.of(
                     model.name(),
@@ -103,8 +102,7 @@ public final class CpuGptRun {
     CpuGptBenchmark benchmark =
         new CpuGptBenchmark(
             Model.valueOf(args[0]),
-            new Plan(
-                args[1], mode.layout, Integer.parseInt(args[3]), Integer.parseInt(args[4])));
+            new Plan(args[1], mode.layout, Integer.parseInt(args[3]), Integer.parseInt(args[4])));
     if (ranks == Ranks.THREADS) {
       LocalWorld.run(
           mode.layout.ranks(),

@@ -11,7 +11,9 @@ import dev.weft.tensor.Tensors;
 import dev.weft.tensor.memory.HostMemory;
 import dev.weft.tensor.op.Dispatcher;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -55,6 +57,46 @@ class WorkTest {
             assertThat(works.get(i).completion().join()).isNull();
             works.get(i).await();
           }
+        });
+  }
+
+  /** Whoever carries them out, the waiting thread or the daemon: the order is that of the calls. */
+  @Test
+  void waitingAtAnyPlaceKeepsTheOrder() {
+    LocalWorld.run(
+        2,
+        rank -> {
+          int calls = 600;
+          List<Integer> ended = Collections.synchronizedList(new ArrayList<>());
+          List<CompletableFuture<Void>> told = new ArrayList<>();
+          List<Tensor> sums = new ArrayList<>();
+          List<Work> works = new ArrayList<>();
+          for (int i = 0; i < calls; i++) {
+            int number = i;
+            Tensor sum = Tensor.of(new float[] {i + rank});
+            Work work = Distributed.allReduce(sum, ReduceOp.SUM, null, CollectiveOptions.ASYNC);
+            told.add(work.future().thenRun(() -> ended.add(number)));
+            sums.add(sum);
+            works.add(work);
+            // The last, one before it, none, and one by another thread.
+            switch ((i / 3 + rank) % 4) {
+              case 0 -> work.await();
+              case 1 -> works.get(i / 2).await();
+              case 2 -> {}
+              default -> {
+                Thread other = new Thread(work::await);
+                other.start();
+                other.join();
+                assertThat(work.isSuccess()).isTrue();
+              }
+            }
+          }
+          works.forEach(Work::await);
+          for (int i = 0; i < calls; i++) {
+            assertThat(sums.get(i).item()).isEqualTo(2.0 * i + 1);
+          }
+          told.forEach(CompletableFuture::join);
+          assertThat(ended).isSorted().hasSize(calls);
         });
   }
 

@@ -11,6 +11,7 @@ import dev.weft.tensor.Device;
 import dev.weft.tensor.cuda.Cuda;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
@@ -25,6 +26,9 @@ import picocli.CommandLine.Option;
     mixinStandardHelpOptions = true,
     sortOptions = false)
 final class DemoCommand implements Callable<Integer> {
+  // Steps of a run that is over before its hot code would be optimised.
+  private static final int SHORT = 200;
+
   @Option(
       names = "--mesh",
       paramLabel = "dp=N,tp=M",
@@ -93,10 +97,24 @@ final class DemoCommand implements Callable<Integer> {
         LaunchConfig.of(GptDemo.class.getName(), ranks)
             .arguments(List.of(options.toArguments()))
             .classPath(System.getProperty("java.class.path"))
-            .jvmArguments(List.of("-Xmx1g", "-Dorg.bytedeco.javacpp.maxphysicalbytes=0"))
+            .jvmArguments(jvmArguments())
             .prefixOutput(false)
             .shareGpus(sharing)
             .build());
+  }
+
+  /**
+   * Ranks have small heaps and share few cores: one thread collects. A short run ends before the
+   * optimising compiler's work pays; on as many cores as ranks or fewer it would take most of them.
+   */
+  private List<String> jvmArguments() {
+    List<String> arguments =
+        new ArrayList<>(
+            List.of("-Xmx1g", "-XX:+UseSerialGC", "-Dorg.bytedeco.javacpp.maxphysicalbytes=0"));
+    if (steps <= SHORT) {
+      arguments.add("-XX:TieredStopAtLevel=1");
+    }
+    return arguments;
   }
 
   private String checkedDevice() {

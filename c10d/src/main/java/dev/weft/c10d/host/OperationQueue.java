@@ -18,7 +18,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * The collectives of one group on one rank, one at a time in the order of the calls. A synchronous
  * one runs on its caller's thread when nothing is queued; the rest run on a daemon thread that
- * exists while there is something to do. Thread-safe.
+ * exists while there is something to do, or on their caller's where it waits for one before that
+ * thread is up. Thread-safe.
  */
 final class OperationQueue {
   /** The work of one collective. */
@@ -30,7 +31,8 @@ final class OperationQueue {
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition idle = lock.newCondition();
   private final ArrayDeque<Task> queue = new ArrayDeque<>();
-  private boolean busy;
+  // Whether a thread is carrying one out; whoever finds none running may take the next.
+  private boolean running;
   private boolean closed;
   private long sequence;
   private volatile @Nullable Throwable broken;
@@ -44,6 +46,7 @@ final class OperationQueue {
     private final Body body;
     private final List<Storage> held;
     private final Duration timeout;
+    private final Thread caller = Thread.currentThread();
     private volatile @Nullable Round round;
 
     Task(
@@ -83,6 +86,14 @@ final class OperationQueue {
     }
 
     @Override
+    public void await() {
+      if (!isCompleted() && Thread.currentThread() == caller) {
+        help(this);
+      }
+      super.await();
+    }
+
+    @Override
     protected String describeProgress() {
       Round r = round;
       if (r == null) {
@@ -107,13 +118,13 @@ final class OperationQueue {
     try {
       check(name);
       task = new Task(name, ++sequence, timeout, outputs, held, body);
-      here = !async && !busy;
-      if (!here) {
+      boolean free = !running && queue.isEmpty();
+      here = !async && free;
+      if (here) {
+        running = true;
+      } else {
         queue.add(task);
-      }
-      if (!busy) {
-        busy = true;
-        if (!here) {
+        if (free) {
           ProgressThreads.POOL.execute(this::drain);
         }
       }
@@ -155,12 +166,45 @@ final class OperationQueue {
         earlier);
   }
 
-  /** After a synchronous operation: hands over to the thread if something was queued meanwhile. */
+  /**
+   * The next one to be carried out by this thread, or null where there is none for it.
+   *
+   * @param wanted what this thread waits for, or null if nothing
+   */
+  private @Nullable Task take(@Nullable Task wanted) {
+    lock.lock();
+    try {
+      // What has ended did so before its thread's turn: it cannot be in the queue.
+      boolean late = running || (wanted != null && wanted.isCompleted());
+      Task next = late ? null : queue.poll();
+      running |= next != null;
+      return next;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Ends this thread's turn, and takes the next operation in the same step if there is one. */
+  private @Nullable Task takeAnother() {
+    lock.lock();
+    try {
+      Task next = queue.poll();
+      if (next == null) {
+        running = false;
+        idle.signalAll();
+      }
+      return next;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Ends the turn of a thread that has other things to do: the rest is the daemon thread's. */
   private void release() {
     lock.lock();
     try {
+      running = false;
       if (queue.isEmpty()) {
-        busy = false;
         idle.signalAll();
       } else {
         ProgressThreads.POOL.execute(this::drain);
@@ -170,25 +214,31 @@ final class OperationQueue {
     }
   }
 
+  /** Carries out what is queued up to {@code wanted}, unless another thread is at it. */
+  private void help(Task wanted) {
+    Task next = take(wanted);
+    while (next != null) {
+      next.run(true);
+      if (wanted.isCompleted()) {
+        release();
+        return;
+      }
+      next = takeAnother();
+    }
+  }
+
   private void drain() {
+    Task next = take(null);
+    if (next == null) {
+      return;
+    }
     Thread thread = Thread.currentThread();
     String before = thread.getName();
     thread.setName("weft-progress-" + group.context().rankContext().rank());
     try {
-      while (true) {
-        Task next;
-        lock.lock();
-        try {
-          next = queue.poll();
-          if (next == null) {
-            busy = false;
-            idle.signalAll();
-            return;
-          }
-        } finally {
-          lock.unlock();
-        }
+      while (next != null) {
         next.run(false);
+        next = takeAnother();
       }
     } finally {
       thread.setName(before);
@@ -226,7 +276,7 @@ final class OperationQueue {
     long left = nanos;
     boolean interrupted = false;
     try {
-      while (busy) {
+      while (running || !queue.isEmpty()) {
         if (left <= 0) {
           return false;
         }

@@ -47,6 +47,10 @@ public final class AttentionKernels {
   public static void forward(
       StridedTensor[] in, StridedTensor[] out, double scale, boolean causal, int sequenceDim) {
     DType dtype = out[1].dtype();
+    if (dtype == DType.FLOAT32 && in[0].numel() > 0 && in[1].numel() > 0) {
+      new FloatAttention(scale, causal, sequenceDim).forward(in, out);
+      return;
+    }
     int queries = Math.toIntExact(in[0].shape()[sequenceDim]);
     int keys = Math.toIntExact(in[1].shape()[sequenceDim]);
     long heads = in[0].shape()[3 - sequenceDim];
@@ -102,6 +106,10 @@ public final class AttentionKernels {
   public static void backward(
       StridedTensor[] in, StridedTensor[] out, double scale, boolean causal, int sequenceDim) {
     DType dtype = in[5].dtype();
+    if (dtype == DType.FLOAT32 && in[1].numel() > 0 && in[2].numel() > 0) {
+      new FloatAttention(scale, causal, sequenceDim).backward(in, out);
+      return;
+    }
     int queries = Math.toIntExact(in[1].shape()[sequenceDim]);
     int keys = Math.toIntExact(in[2].shape()[sequenceDim]);
     int width = Math.toIntExact(in[1].shape()[3]);
