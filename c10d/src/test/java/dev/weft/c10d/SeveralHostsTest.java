@@ -94,7 +94,9 @@ class SeveralHostsTest {
                 expected[i] =
                     op.equals(ReduceOp.MAX)
                         ? n - 1 + i % 5
-                        : op.equals(ReduceOp.SUM) ? sum : op.equals(ReduceOp.AVG) ? sum / n : sum / 2;
+                        : op.equals(ReduceOp.SUM)
+                            ? sum
+                            : op.equals(ReduceOp.AVG) ? sum / n : sum / 2;
               }
               try (TensorScope scope = TensorScope.open()) {
                 Tensor t = Tensor.of(own);

@@ -213,8 +213,7 @@ class SharedMemoryTest {
                   for (int i = 0; i < sizes.length; i++) {
                     Tensor sent = Tensor.of(new float[sizes[i]]).add(100f * turn + 10 * i + rank);
                     works.add(
-                        Distributed.world()
-                            .send(sent, (rank + 1) % 3, 4, CollectiveOptions.ASYNC));
+                        Distributed.world().send(sent, (rank + 1) % 3, 4, CollectiveOptions.ASYNC));
                   }
                   for (int size : sizes) {
                     Tensor t = Tensor.of(new float[size]);
@@ -271,12 +270,7 @@ class SharedMemoryTest {
     List<Thread> threads = new ArrayList<>();
     for (int r = 0; r < transports.length; r++) {
       RankContext rank =
-          ProcessRanks.rank(
-              r,
-              transports.length,
-              store,
-              Duration.ofSeconds(30),
-              transports[r]);
+          ProcessRanks.rank(r, transports.length, store, Duration.ofSeconds(30), transports[r]);
       threads.add(
           new Thread(
               () -> {

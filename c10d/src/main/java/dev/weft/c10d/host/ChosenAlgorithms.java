@@ -77,10 +77,7 @@ final class ChosenAlgorithms implements Algorithms {
     }
     SharedSegment segment =
         SharedMeeting.meet(
-            round,
-            SharedSizes.layout(n, environment),
-            wanted == HostTransport.SHM,
-            environment);
+            round, SharedSizes.layout(n, environment), wanted == HostTransport.SHM, environment);
     return segment == null ? new ExchangeAlgorithms() : shared(segment, round.group(), false);
   }
 

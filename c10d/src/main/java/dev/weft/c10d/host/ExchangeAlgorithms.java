@@ -10,9 +10,9 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The collectives in terms of exchanged pieces; it has no state. Reductions go in the
- * order of ranks, so every rank gets the same bits; a large all-reduce is a reduction of one part
- * per rank, then an exchange of the parts.
+ * The collectives in terms of exchanged pieces; it has no state. Reductions go in the order of
+ * ranks, so every rank gets the same bits; a large all-reduce is a reduction of one part per rank,
+ * then an exchange of the parts.
  */
 class ExchangeAlgorithms implements Algorithms {
   @Override

@@ -72,8 +72,7 @@ final class HierarchicalAlgorithms extends ExchangeAlgorithms {
     long first = 1;
     SharedSegment segment;
     try (Round meeting = round.step(inside, first)) {
-      segment =
-          SharedMeeting.meet(meeting, SharedSizes.layout(n, environment), false, environment);
+      segment = SharedMeeting.meet(meeting, SharedSizes.layout(n, environment), false, environment);
     }
     Algorithms insides =
         segment == null

@@ -2,6 +2,7 @@ package dev.weft.c10d.host;
 
 import java.util.Locale;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * How ranks in different processes of one machine move the data of collectives; {@value #VARIABLE}
@@ -10,13 +11,34 @@ import java.util.Map;
  */
 enum HostTransport {
   /** Shared memory where it can be had, else TCP, with the reason in the log. */
-  AUTO,
+  AUTO((byte) 1),
   /** TCP alone. */
-  TCP,
+  TCP((byte) 2),
   /** Shared memory, or an error. */
-  SHM;
+  SHM((byte) 3);
 
   static final String VARIABLE = "WEFT_HOST_TRANSPORT";
+
+  private final byte code;
+
+  HostTransport(byte code) {
+    this.code = code;
+  }
+
+  /** What stands for it between ranks. */
+  byte code() {
+    return code;
+  }
+
+  /** The transport of a code, or null where there is none. */
+  static @Nullable HostTransport of(byte code) {
+    for (HostTransport t : values()) {
+      if (t.code == code) {
+        return t;
+      }
+    }
+    return null;
+  }
 
   /** As it is written. */
   String value() {

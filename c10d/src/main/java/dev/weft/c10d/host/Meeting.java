@@ -165,7 +165,7 @@ final class Meeting {
           .putLong(MAGIC)
           .put(HexFormat.of().parseHex(told[2]))
           .putInt(context.rank())
-          .put((byte) transport.ordinal());
+          .put(transport.code());
       out.write(hello);
       out.flush();
       channel.socket().setSoTimeout(Math.max(1, deadline.remainingMillis()));
@@ -244,7 +244,10 @@ final class Meeting {
       if (!known || peer <= context.rank() || peer >= context.worldSize()) {
         throw new IOException("a stranger connected from " + channel.getRemoteAddress());
       }
-      HostTransport theirs = HostTransport.values()[in.readByte()];
+      HostTransport theirs = HostTransport.of(in.readByte());
+      if (theirs == null) {
+        throw new IOException("rank " + peer + " speaks another version of this protocol");
+      }
       if (theirs != transport) {
         channel.socket().getOutputStream().write(OTHER_TRANSPORT);
         channel.close();

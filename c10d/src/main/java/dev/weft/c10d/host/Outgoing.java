@@ -7,8 +7,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A frame on its way out. Guarded by its connection's lock. Its payload may be abandoned at any
- * time: the rest of the payload is then filler, and the byte behind it says so.
- * Where nothing can damage the bytes, zero stands for the checksum.
+ * time: the rest of the payload is then filler, and the byte behind it says so. Where nothing can
+ * damage the bytes, zero stands for the checksum.
  */
 final class Outgoing {
   private final ByteBuffer head;
@@ -20,8 +20,7 @@ final class Outgoing {
   private @Nullable ByteBuffer tail;
   private @Nullable Runnable onPayloadWritten;
 
-  Outgoing(
-      ByteBuffer head, Piece payload, boolean checked, @Nullable Runnable onPayloadWritten) {
+  Outgoing(ByteBuffer head, Piece payload, boolean checked, @Nullable Runnable onPayloadWritten) {
     this.head = head;
     this.address = payload.address();
     this.bytes = payload.bytes();

@@ -119,7 +119,8 @@ final class RingOpening {
 
   private void offer() {
     Path made = SharedOffer.newFile(rings.environment());
-    String text = SharedOffer.make(made, SharedSizes.ring(rings.environment()), rings.environment());
+    String text =
+        SharedOffer.make(made, SharedSizes.ring(rings.environment()), rings.environment());
     if (SharedOffer.isOffer(text)) {
       file = made;
       try {

@@ -33,6 +33,9 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   // call after call.
   private static final long YIELD_NANOS = 200_000;
 
+  /** Where ranks share processors, whose time others need. */
+  private static final int YIELDS_OF_MANY = 50;
+
   private final SharedSegment segment;
   private final HostGroup group;
   private final boolean spins;
@@ -138,7 +141,7 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   @Override
   public void pause(Round blocker, long nanos, int turn) {
     if (yields) {
-      yields = System.nanoTime() < yieldsUntil;
+      yields = spins ? System.nanoTime() < yieldsUntil : turn < YIELDS_OF_MANY;
       Spinning.yieldToOthers();
       return;
     }
