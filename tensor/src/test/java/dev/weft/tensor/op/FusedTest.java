@@ -48,6 +48,29 @@ class FusedTest {
     }
   }
 
+  /** Of other lengths, and with a value whose rows share memory: float32 agrees with float64. */
+  @Test
+  void attentionInFloat32AgreesWithFloat64() {
+    for (boolean causal : new boolean[] {true, false}) {
+      Tensor[][] gradients = new Tensor[2][];
+      Tensor[] results = new Tensor[2];
+      for (int i = 0; i < 2; i++) {
+        DType dtype = i == 0 ? DType.FLOAT32 : DType.FLOAT64;
+        Tensor q = Casts.to(random(1, DType.FLOAT32, 2, 70, 3, 8), dtype).requiresGrad(true);
+        Tensor k = Casts.to(random(2, DType.FLOAT32, 2, 41, 3, 8), dtype).requiresGrad(true);
+        Tensor v = Casts.to(random(3, DType.FLOAT32, 2, 1, 3, 8), dtype).requiresGrad(true);
+        Tensor y = Attention.scaledDotProduct(q, k, Views.expand(v, 2, 41, 3, 8), causal, 1);
+        y.backward(Casts.to(random(4, DType.FLOAT32, 2, 70, 3, 8), dtype));
+        results[i] = y.detach();
+        gradients[i] = new Tensor[] {q.grad(), k.grad(), v.grad()};
+      }
+      close(Casts.to(results[0], DType.FLOAT64), results[1], 2e-6);
+      for (int i = 0; i < 3; i++) {
+        close(Casts.to(gradients[0][i], DType.FLOAT64), gradients[1][i], i == 2 ? 1e-4 : 5e-6);
+      }
+    }
+  }
+
   @Test
   void attentionRefusesShapesThatDoNotFit() {
     Tensor q = random(1, DType.FLOAT32, 2, 3, 7, 4);
