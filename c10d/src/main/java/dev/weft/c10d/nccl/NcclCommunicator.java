@@ -473,17 +473,29 @@ final class NcclCommunicator {
   }
 
   /**
-   * Aborts what is still under way at a deadline.
+   * Aborts what is still under way at a deadline. Only the monitor asks CUDA meanwhile: where a
+   * launch waits for room behind a kernel that never ends, every call of CUDA waits with it.
    *
    * @return the thread that makes NCCL let go; null where nothing was under way
    */
   @Nullable Thread abortUnlessIdle(Deadline deadline, Throwable cause) {
-    if (awaitIdle(deadline)) {
-      return null;
+    while (isBusy()) {
+      if (deadline.hasPassed()) {
+        abort(cause);
+        synchronized (this) {
+          return ending;
+        }
+      }
+      NcclMonitor.hurry();
+      LockSupport.parkNanos(this, 1_000_000);
     }
-    abort(cause);
-    synchronized (this) {
-      return ending;
+    return null;
+  }
+
+  /** As far as the monitor has seen. */
+  private boolean isBusy() {
+    synchronized (underWay) {
+      return underWay.stream().anyMatch(w -> !w.hasEnded());
     }
   }
 

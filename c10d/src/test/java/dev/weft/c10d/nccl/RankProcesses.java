@@ -60,6 +60,12 @@ final class RankProcesses implements AutoCloseable {
       }
     }
 
+    /** Sends it a signal, such as {@code TERM}; what it says is still read afterwards. */
+    void signal(String name) throws IOException, InterruptedException {
+      Process kill = new ProcessBuilder("kill", "-" + name, String.valueOf(process.pid())).start();
+      assertThat(kill.waitFor()).as("kill -%s %d", name, process.pid()).isZero();
+    }
+
     /** Waits for the end and returns what it said. */
     String end(long seconds) throws InterruptedException {
       boolean ended = process.waitFor(seconds, TimeUnit.SECONDS);

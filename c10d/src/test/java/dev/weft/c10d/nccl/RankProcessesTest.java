@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -135,16 +136,16 @@ class RankProcessesTest {
         r.awaitLine("null checks hold");
         r.awaitLine("running");
       }
-      RankProcesses.Rank first = world.ranks.get(0);
-      Process dump =
-          new ProcessBuilder("kill", "-QUIT", String.valueOf(first.process.pid())).start();
-      assertThat(dump.waitFor()).isZero();
-      first.awaitLine("Full thread dump");
+      world.ranks.get(0).signal("QUIT");
+      world.ranks.get(0).awaitLine("JNI global refs"); // the end of a thread dump
       for (RankProcesses.Rank r : world.ranks) {
-        r.process.destroy(); // SIGTERM
+        r.signal("TERM");
       }
       for (RankProcesses.Rank r : world.ranks) {
-        String unused = r.end(60);
+        if (!r.process.waitFor(20, TimeUnit.SECONDS)) {
+          r.signal("QUIT"); // says where it is stuck
+        }
+        String unused = r.end(5);
         assertThat(r.process.exitValue()).isEqualTo(128 + 15);
       }
     }
