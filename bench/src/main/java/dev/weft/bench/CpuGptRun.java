@@ -21,22 +21,28 @@ public final class CpuGptRun {
   /** Layouts and threads of a rank, by the names that their rows have. */
   public enum Mode {
     /** One rank with one thread. */
-    ONE_THREAD("1t", new Layout(1, 1), 1),
+    ONE_THREAD("1t", 1, 1, 1),
     /** One rank with two threads. */
-    TWO_THREADS("2t", new Layout(1, 1), 2),
+    TWO_THREADS("2t", 1, 1, 2),
     /** Two tensor-parallel ranks. */
-    TP2("tp2", new Layout(1, 2), 1),
+    TP2("tp2", 1, 2, 1),
     /** Two by two ranks. */
-    DP2_TP2("dp2_tp2", new Layout(2, 2), 1);
+    DP2_TP2("dp2_tp2", 2, 2, 1);
 
     private final String label;
-    private final Layout layout;
+    private final int dp;
+    private final int tp;
     private final int threads;
 
-    Mode(String label, Layout layout, int threads) {
+    Mode(String label, int dp, int tp, int threads) {
       this.label = label;
-      this.layout = layout;
+      this.dp = dp;
+      this.tp = tp;
       this.threads = threads;
+    }
+
+    Layout layout() {
+      return new Layout(dp, tp);
     }
 
     /** The mode of a name such as {@code tp2}. */
@@ -78,7 +84,8 @@ public final class CpuGptRun {
           "warm-up of " + warmUp + " and " + steps + " steps; expected 0 or more, and 1 or more");
     }
     return LocalLauncher.run(
-        LaunchConfig.of(CpuGptRun.class.getName(), ranks == Ranks.THREADS ? 1 : mode.layout.ranks())
+        LaunchConfig.of(
+                CpuGptRun.class.getName(), ranks == Ranks.THREADS ? 1 : mode.layout().ranks())
             .arguments(
                 List.of(
                     model.name(),
@@ -102,10 +109,10 @@ public final class CpuGptRun {
     CpuGptBenchmark benchmark =
         new CpuGptBenchmark(
             Model.valueOf(args[0]),
-            new Plan(args[1], mode.layout, Integer.parseInt(args[3]), Integer.parseInt(args[4])));
+            new Plan(args[1], mode.layout(), Integer.parseInt(args[3]), Integer.parseInt(args[4])));
     if (ranks == Ranks.THREADS) {
       LocalWorld.run(
-          mode.layout.ranks(),
+          mode.layout().ranks(),
           rank -> {
             double unused = benchmark.run(rows);
           });

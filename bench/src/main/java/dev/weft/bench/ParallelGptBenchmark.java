@@ -192,13 +192,13 @@ public final class ParallelGptBenchmark {
     double[] seconds = new double[options.steps()];
     double[] host = new double[options.steps()];
     try (AdamW optimizer =
-        AdamW.over(stage.parameters())
-            .learningRate(3e-4)
-            .betas(0.9, 0.95)
-            .eps(1e-8)
-            .weightDecay(0.1)
-            .decayOnly(p -> p.ndim() > 1)
-            .build();
+            AdamW.over(stage.parameters())
+                .learningRate(3e-4)
+                .betas(0.9, 0.95)
+                .eps(1e-8)
+                .weightDecay(0.1)
+                .decayOnly(p -> p.ndim() > 1)
+                .build();
         @Nullable Profiler profiler =
             traces == null ? null : Profiler.start(traces, once(total, 1, TRACED))) {
       for (int step = 0; step < losses.length; step++) {

@@ -121,7 +121,8 @@ public final class ParallelGptRun {
     boolean prints = Distributed.rank() == Distributed.worldSize() - 1;
     Rows rows = new Rows(prints ? out : null);
     for (Precision precision : request.precisions) {
-      double[] unused = new ParallelGptBenchmark(rows, options, request.layout, request.traces).run(precision);
+      double[] unused =
+          new ParallelGptBenchmark(rows, options, request.layout, request.traces).run(precision);
     }
   }
 }

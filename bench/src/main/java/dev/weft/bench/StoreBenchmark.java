@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * connection. A phase begins at a common gate and ends when the last thread is through.
  */
 public final class StoreBenchmark {
-  private static final Duration TIMEOUT = Duration.ofSeconds(120);
+  private static final Duration TIMEOUT = Duration.ofMinutes(2);
   private static final int ROUND_TRIPS = 2_000;
   private static final long STACK = 512 << 10;
   private static final List<String> PHASES =
@@ -79,10 +79,7 @@ public final class StoreBenchmark {
     String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
     try {
       return new ProcessBuilder(
-              java,
-              "-cp",
-              System.getProperty("java.class.path"),
-              StoreBenchmark.class.getName())
+              java, "-cp", System.getProperty("java.class.path"), StoreBenchmark.class.getName())
           .redirectError(ProcessBuilder.Redirect.INHERIT)
           .start();
     } catch (IOException e) {

@@ -1,5 +1,6 @@
 package dev.weft.c10d;
 
+import dev.weft.tensor.cpu.BlasThreads;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -34,6 +35,15 @@ final class LocalRun<T extends @Nullable Object> {
   }
 
   List<T> execute(Executor pool) {
+    if (contexts.size() == 1) {
+      return start(pool);
+    }
+    try (BlasThreads.Sharing sharing = BlasThreads.share()) {
+      return start(pool);
+    }
+  }
+
+  private List<T> start(Executor pool) {
     for (int r = 0; r < contexts.size(); r++) {
       int rank = r;
       try {

@@ -166,7 +166,7 @@ public final class TraceSummary {
               late.computeIfAbsent(lateRank, r -> new ArrayList<>())
                   .add(new double[] {beforeLast, last});
               if (last - beforeLast > unsure) {
-                counts.get(lateRank)[1]++;
+                counts.computeIfAbsent(lateRank, r -> new long[2])[1]++;
               }
             });
     return ranks.stream()

@@ -128,6 +128,8 @@ final class TrainGptCommand implements Callable<Integer> {
         new ParallelGptBenchmark.Layout(
             mesh.getOrDefault("dp", 1), pp, mesh.getOrDefault("tp", 1), sharded, parts);
     return ParallelGptRun.start(
-        new ParallelGptRun.Request(device, tiny, batch, precisions, layout, traces), inProcess, out);
+        new ParallelGptRun.Request(device, tiny, batch, precisions, layout, traces),
+        inProcess,
+        out);
   }
 }

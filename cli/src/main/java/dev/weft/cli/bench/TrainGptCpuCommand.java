@@ -6,7 +6,6 @@ import dev.weft.bench.CpuGptRun.Mode;
 import dev.weft.bench.CpuGptRun.Ranks;
 import java.io.PrintStream;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -20,8 +19,6 @@ import picocli.CommandLine.Option;
     mixinStandardHelpOptions = true,
     sortOptions = false)
 final class TrainGptCpuCommand implements Callable<Integer> {
-  private static final Map<Model, Integer> WARM_UP = Map.of(Model.B, 400, Model.Bp, 40);
-
   @Option(
       names = "--models",
       split = ",",
@@ -59,6 +56,9 @@ final class TrainGptCpuCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
+    if (steps < 1) {
+      throw new IllegalArgumentException("--steps is " + steps + "; expected 1 or more");
+    }
     List<Mode> all = modes.stream().map(Mode::of).toList();
     return output.write(
         out -> {
@@ -75,7 +75,8 @@ final class TrainGptCpuCommand implements Callable<Integer> {
   }
 
   private int run(Model model, Mode mode, PrintStream out) {
-    int before = warmUp < 0 ? WARM_UP.get(model) : warmUp;
+    int usual = model == Model.B ? 400 : 40;
+    int before = warmUp < 0 ? usual : warmUp;
     boolean alone = mode == Mode.ONE_THREAD || mode == Mode.TWO_THREADS;
     for (Ranks how : alone ? List.of(Ranks.PROCESSES) : ranks) {
       int code = CpuGptRun.start(model, mode, how, before, steps, out);

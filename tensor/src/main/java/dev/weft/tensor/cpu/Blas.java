@@ -16,7 +16,9 @@ final class Blas {
   private final Doubles db = new Doubles();
   private final Doubles dc = new Doubles();
 
-  private Blas() {}
+  private Blas() {
+    BlasThreads.use();
+  }
 
   static Blas get() {
     return CURRENT.get();
