@@ -6,6 +6,7 @@ import static dev.weft.dtensor.Placements.shard;
 import static dev.weft.dtensor.tp.Parallelize.parallelizeModule;
 import static dev.weft.dtensor.tp.Styles.colwise;
 import static dev.weft.dtensor.tp.Styles.experts;
+import static dev.weft.dtensor.tp.Styles.prepareInput;
 import static dev.weft.dtensor.tp.Styles.rowwise;
 import static dev.weft.dtensor.tp.Styles.sequence;
 import static dev.weft.mesh.DeviceMesh.dim;
@@ -17,18 +18,22 @@ import dev.weft.dtensor.DTensorFactories;
 import dev.weft.dtensor.tp.ContextParallel;
 import dev.weft.dtensor.tp.LossParallel;
 import dev.weft.dtensor.tp.MixtureOfExperts;
+import dev.weft.dtensor.tp.ParallelStyle;
 import dev.weft.nn.Linear;
 import dev.weft.nn.Module;
 import dev.weft.nn.RmsNorm;
 import dev.weft.optim.AdamW;
 import dev.weft.optim.Clipping;
+import dev.weft.profiler.CommDebug;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.Generator;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
 import dev.weft.tensor.op.Activations;
+import dev.weft.tensor.op.Gated;
 import dev.weft.tensor.op.Losses;
 import dev.weft.tensor.op.Random;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -68,6 +73,46 @@ final class TensorParallelGuide {
       if (Distributed.rank() == 0) {
         System.out.println(((DTensor) model.parameter("up.weight")).placements());
         System.out.printf("loss %.4f, norm %.4f%n", loss.item(), norm);
+      }
+    }
+  }
+
+  /** Two layers that read the same input, and one that joins them. */
+  static final class GatedMlp extends Module {
+    GatedMlp() {
+      Generator generator = new Generator(1);
+      registerModule("gate", new Linear(8, 32, false, generator));
+      registerModule("up", new Linear(8, 32, false, generator));
+      registerModule("down", new Linear(32, 8, false, generator));
+    }
+
+    @Override
+    protected Tensor forward(Tensor... inputs) {
+      Tensor gate = module("gate").call(inputs);
+      return module("down").call(Gated.swiglu(gate, module("up").call(inputs)));
+    }
+  }
+
+  @Ranks(2)
+  static void sameInput() {
+    var mesh = initDeviceMesh("cpu", dim("tp", 2));
+    var plan = new LinkedHashMap<String, ParallelStyle>();
+    plan.put("gate", colwise());
+    plan.put("up", colwise());
+    plan.put("down", rowwise());
+    countBackward(parallelizeModule(new GatedMlp(), mesh, plan));
+    plan.put("", prepareInput(replicate(), replicate())); // the module itself
+    countBackward(parallelizeModule(new GatedMlp(), mesh, plan));
+  }
+
+  private static void countBackward(Module model) {
+    Tensor x = Random.randn(new Generator(2), DType.FLOAT32, 4, 8);
+    x.requiresGrad(true);
+    Tensor loss = Losses.mseLoss(model.call(x), x, "mean");
+    try (CommDebug comm = CommDebug.of(model)) {
+      loss.backward();
+      if (Distributed.rank() == 0) {
+        System.out.println("backward " + comm.counts());
       }
     }
   }

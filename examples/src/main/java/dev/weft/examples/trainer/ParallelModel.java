@@ -10,6 +10,7 @@ import static dev.weft.dtensor.tp.Styles.sequence;
 import dev.weft.dtensor.DTensor;
 import dev.weft.dtensor.tp.LossParallel;
 import dev.weft.dtensor.tp.ParallelStyle;
+import dev.weft.dtensor.tp.Styles.Input;
 import dev.weft.dtensor.tp.Parallelize;
 import dev.weft.examples.reference.DecoderConfig;
 import dev.weft.examples.reference.Gpt;
@@ -110,10 +111,12 @@ final class ParallelModel {
         sequenceParallel
             ? colwise().input(shard(1)).localOutput(false)
             : colwise().localOutput(false));
+    // One input for all layers that read it: their gradients are added up before they are reduced.
+    Input input = prepareInput(sequenceParallel ? shard(1) : replicate(), replicate());
+    all.put("layers.*.attn", input);
+    all.put("layers.*.ffn", input);
     if (sequenceParallel) {
       all.put("layers.*.*_norm", sequence());
-      all.put("layers.*.attn", prepareInput(shard(1), replicate()));
-      all.put("layers.*.ffn", prepareInput(shard(1), replicate()));
       all.put("norm", sequence());
     }
     all.keySet().removeIf(path -> !stage.children().containsKey(path.split("\\.", 2)[0]));
