@@ -50,10 +50,10 @@ class BlasThreadsTest {
   @Test
   @Timeout(120)
   void severalRanksHaveOneEach() throws Exception {
-    int all = Runtime.getRuntime().availableProcessors();
-    assertThat(run(Map.of()))
-        .containsExactly(
-            "threads " + all, "threads 1", "threads 1", "threads " + all, "threads " + all);
+    List<String> said = run(Map.of());
+    assertThat(said).hasSize(5);
+    String alone = said.get(0); // OpenBLAS does not count processors as the JVM does
+    assertThat(said).containsExactly(alone, "threads 1", "threads 1", alone, alone);
   }
 
   @Test

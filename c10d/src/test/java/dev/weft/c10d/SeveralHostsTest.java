@@ -5,13 +5,18 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.weft.c10d.store.HashStore;
 import dev.weft.tensor.DType;
+import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
+import dev.weft.tensor.Tensors;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -27,12 +32,17 @@ class SeveralHostsTest {
 
   /** Ranks on the machines of these names; the first failure is thrown. */
   private static void run(String hosts, Map<String, String> more, Body body) throws Exception {
+    run(hosts, r -> more, body);
+  }
+
+  private static void run(String hosts, IntFunction<Map<String, String>> more, Body body)
+      throws Exception {
     String[] names = hosts.split("");
     HashStore store = new HashStore();
     List<Throwable> failures = new ArrayList<>();
     List<Thread> threads = new ArrayList<>();
     for (int r = 0; r < names.length; r++) {
-      Map<String, String> variables = new java.util.HashMap<>(more);
+      Map<String, String> variables = new HashMap<>(more.apply(r));
       variables.put("WEFT_HOST_ID", "machine " + names[r]);
       RankContext rank =
           ProcessRanks.rank(r, names.length, store, Duration.ofSeconds(20), variables);
@@ -154,6 +164,56 @@ class SeveralHostsTest {
     checkAlgorithm("aabb", Map.of("WEFT_HIERARCHICAL_BYTES", "off"), "pairwise messages");
     checkAlgorithm("aa", Map.of(), "shared memory");
     checkAlgorithm("aabb", Map.of("WEFT_HOST_TRANSPORT", "shm"), null);
+  }
+
+  /** Ranks that took different ways would wait for each other until time is up. */
+  @Test
+  void theFirstRankSaysWhatIsLarge() throws Exception {
+    for (String first : List.of("0", "off")) {
+      run(
+          "aabb",
+          rank -> Map.of("WEFT_HIERARCHICAL_BYTES", rank == 0 ? first : rank == 1 ? "off" : "8"),
+          (rank, world) -> {
+            sum(world);
+            assertThat(world.backend("cpu").algorithm())
+                .isEqualTo(
+                    first.equals("off")
+                        ? "pairwise messages"
+                        : "shared memory inside hosts, pairwise messages across");
+          });
+    }
+  }
+
+  @Test
+  void aSendThatCannotBeAsAskedForKeepsNoMemory() throws Exception {
+    CountDownLatch seen = new CountDownLatch(1);
+    run(
+        "ab",
+        Map.of("WEFT_HOST_TRANSPORT", "shm"),
+        (rank, world) -> {
+          assertThat(world.backend("cpu").algorithm()).isEmpty(); // it has met the others
+          if (rank == 1) {
+            seen.await();
+            return;
+          }
+          Throwable failure = null;
+          try {
+            while (failure == null) { // the first ones go before the other rank has answered
+              StridedTensor t = Tensors.empty(DType.FLOAT32, 3, 2);
+              Tensor strided = t.t();
+              failure =
+                  catchThrowable(
+                      () -> {
+                        Work unused = world.send(strided, 1, 0, CollectiveOptions.ASYNC);
+                      });
+              t.close();
+              assertThat(t.storage().isFreed()).isEqualTo(failure != null);
+            }
+          } finally {
+            seen.countDown();
+          }
+          assertThat(failure).hasMessageContaining("=shm asks for: rank 1 is on another machine");
+        });
   }
 
   private static void checkAlgorithm(

@@ -250,6 +250,11 @@ class SharedMemoryTest {
     Path young = Files.createFile(folder.resolve("weft-" + "0b".repeat(16)));
     Path other = Files.createFile(folder.resolve("weft-notes"));
     FileTime before = FileTime.from(Instant.now().minus(Duration.ofHours(2)));
+    for (int i = 10; i < 40; i++) { // what cannot be removed does not keep the rest
+      Path full = Files.createDirectory(folder.resolve("weft-" + String.valueOf(i).repeat(16)));
+      Path unused = Files.createFile(full.resolve("file"));
+      Files.setLastModifiedTime(full, before);
+    }
     Files.setLastModifiedTime(old, before);
     Files.setLastModifiedTime(other, before);
     world(2)

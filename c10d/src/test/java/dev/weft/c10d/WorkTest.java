@@ -15,6 +15,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -97,6 +98,31 @@ class WorkTest {
           }
           told.forEach(CompletableFuture::join);
           assertThat(ended).isSorted().hasSize(calls);
+        });
+  }
+
+  /** An interrupt ends the wait of who was about to carry the operation out, and nothing else. */
+  @Test
+  void anInterruptedWaitLeavesTheOperationToItself() {
+    CyclicBarrier gate = new CyclicBarrier(2);
+    LocalWorld.run(
+        2,
+        rank -> {
+          for (int turn = 0; turn < 20; turn++) {
+            Tensor sum = Tensor.of(new float[] {turn + rank});
+            if (rank == 0) {
+              Work work = Distributed.allReduce(sum, ReduceOp.SUM, null, CollectiveOptions.ASYNC);
+              Thread.currentThread().interrupt();
+              assertThatThrownBy(work::await).hasMessageContaining("interrupted while waiting");
+              assertThat(Thread.interrupted()).isTrue();
+              int unused = gate.await();
+              work.await();
+            } else {
+              int unused = gate.await();
+              Distributed.allReduce(sum, ReduceOp.SUM).await();
+            }
+            assertThat(sum.item()).isEqualTo(2.0 * turn + 1);
+          }
         });
   }
 

@@ -60,19 +60,17 @@ final class ChosenAlgorithms implements Algorithms {
   private Algorithms betweenProcesses(Round round) {
     Map<String, String> environment = context.environment();
     HostTransport wanted = HostTransport.of(environment);
-    long hierarchical = SharedSizes.hierarchical(environment);
     int n = round.group().size();
     if (n == 1 || wanted == HostTransport.TCP) {
       return new ExchangeAlgorithms();
     }
     String own = SharedOffer.thisMachine(environment);
-    String[] hosts = HierarchicalAlgorithms.hosts(round, own);
-    boolean several = Arrays.stream(hosts).anyMatch(h -> !h.equals(own));
+    HierarchicalAlgorithms.Places places =
+        HierarchicalAlgorithms.places(round, own, SharedSizes.hierarchical(environment));
+    boolean several = Arrays.stream(places.hosts()).anyMatch(h -> !h.equals(own));
     if (several && wanted == HostTransport.AUTO) {
       Algorithms all =
-          hierarchical < 0
-              ? null
-              : HierarchicalAlgorithms.of(round, hosts, hierarchical, environment);
+          places.least() < 0 ? null : HierarchicalAlgorithms.of(round, places, environment);
       return all == null ? new ExchangeAlgorithms() : all;
     }
     SharedSegment segment =

@@ -36,24 +36,34 @@ final class HierarchicalAlgorithms extends ExchangeAlgorithms {
   }
 
   /**
-   * The machines of a group's ranks, by group rank, in its first collective.
+   * What a group's ranks have to know of each other, the same on all of them.
    *
-   * @param own this rank's
+   * @param hosts the ranks' machines, by group rank
+   * @param least from how many bytes on the first one takes an all-reduce for large; negative for
+   *     never
    */
-  static String[] hosts(Round round, String own) {
-    round.tell(HOSTS, own);
-    return round.toldByAll(HOSTS, own);
+  record Places(String[] hosts, long least) {}
+
+  /** Tells the other ranks, in the group's first collective. */
+  static Places places(Round round, String own, long least) {
+    String told = least + " " + own;
+    round.tell(HOSTS, told);
+    String[] all = round.toldByAll(HOSTS, told);
+    String[] hosts = new String[all.length];
+    for (int r = 0; r < all.length; r++) {
+      hosts[r] = all[r].substring(all[r].indexOf(' ') + 1);
+    }
+    return new Places(hosts, Long.parseLong(all[0].substring(0, all[0].indexOf(' '))));
   }
 
   /**
    * The collectives of a group, in its first one; all ranks come to the same.
    *
-   * @param hosts the ranks' machines, not all the same
-   * @param least bytes of what is large
+   * @param places not all on the same machine, and something is large
    * @return null where the machines have different numbers of ranks, or one each
    */
-  static @Nullable Algorithms of(
-      Round round, String[] hosts, long least, Map<String, String> environment) {
+  static @Nullable Algorithms of(Round round, Places places, Map<String, String> environment) {
+    String[] hosts = places.hosts();
     Map<String, List<Integer>> members = new java.util.LinkedHashMap<>();
     for (int r = 0; r < hosts.length; r++) {
       members.computeIfAbsent(hosts[r], h -> new ArrayList<>()).add(r);
@@ -78,7 +88,7 @@ final class HierarchicalAlgorithms extends ExchangeAlgorithms {
         segment == null
             ? new ExchangeAlgorithms()
             : new SharedCollectives(segment, inside, n, false);
-    return new HierarchicalAlgorithms(inside, across, insides, first, least);
+    return new HierarchicalAlgorithms(inside, across, insides, first, places.least());
   }
 
   @Override

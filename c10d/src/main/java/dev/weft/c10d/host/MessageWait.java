@@ -38,13 +38,15 @@ final class MessageWait {
         for (Attendance a : all) {
           moved |= a.progress();
         }
-        if (moved && !deadline.hasPassed()) {
+        if (Thread.currentThread().isInterrupted()) {
+          return;
+        } else if (moved && !deadline.hasPassed()) {
           start = System.nanoTime();
           turn = 0;
         } else if (spins && turn < SPINS) {
           turn++;
           Thread.onSpinWait();
-        } else if (System.nanoTime() - start > NANOS || Thread.currentThread().isInterrupted()) {
+        } else if (System.nanoTime() - start > NANOS) {
           return;
         } else {
           Spinning.yieldToOthers();

@@ -27,11 +27,12 @@ final class Messages implements Mailbox.Watcher {
   private final class Sending implements Parcel.Outcome {
     private final MessageWork work;
     private final int destination;
-    private final Staging staging = new Staging();
+    private final Staging staging;
     private final Link.Posting posting;
 
-    Sending(MessageWork work, int destination, int tag, StridedTensor tensor) {
+    Sending(MessageWork work, Staging staging, int destination, int tag, StridedTensor tensor) {
       this.work = work;
+      this.staging = staging;
       this.destination = destination;
       this.posting =
           group
@@ -77,7 +78,15 @@ final class Messages implements Mailbox.Watcher {
 
   Work send(StridedTensor tensor, int destination, int tag, CollectiveOptions options) {
     MessageWork work = work("send", tensor, destination, tag, options);
-    Sending sending = new Sending(work, destination, tag, tensor);
+    Staging staging = new Staging();
+    Sending sending;
+    try {
+      sending = new Sending(work, staging, destination, tag, tensor);
+    } catch (RuntimeException | Error e) {
+      staging.close();
+      boolean unused = work.fail(e);
+      throw e;
+    }
     work.canceller(sending::cancel);
     underWay.add(sending);
     sending.posting.post();

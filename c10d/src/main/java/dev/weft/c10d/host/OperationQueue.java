@@ -87,7 +87,9 @@ final class OperationQueue {
 
     @Override
     public void await() {
-      if (!isCompleted() && Thread.currentThread() == caller) {
+      // An interrupt ends the wait, not the operation.
+      Thread here = Thread.currentThread();
+      if (!isCompleted() && here == caller && !here.isInterrupted()) {
         help(this);
       }
       super.await();

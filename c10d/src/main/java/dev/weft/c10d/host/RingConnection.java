@@ -33,7 +33,7 @@ final class RingConnection extends Connection implements Attendance {
   private final long outBase;
   private final long inBase;
   private final int length;
-  private final Runnable callPeer;
+  private final Owner owner;
   private final AtomicInteger attendants = new AtomicInteger();
   private final ReentrantLock reading = new ReentrantLock();
   // Under lock().
@@ -42,14 +42,25 @@ final class RingConnection extends Connection implements Attendance {
   // Under reading.
   private long read;
   private boolean closed;
+  private boolean torn;
+  // Said by a thread that goes to sleep while another one reads: that one has to look once more.
+  private volatile boolean lookAgain;
+
+  /** The connection over TCP beside it. */
+  interface Owner {
+    /** Has the peer call {@link #called}. */
+    void callPeer();
+
+    /** What came could not be taken, and nothing behind it can be: the way to the peer is lost. */
+    void broken(Throwable cause);
+  }
 
   /**
    * One end of it.
    *
    * @param mine 0 on the side that made the segment, 1 on the other
-   * @param callPeer has the peer call {@link #called}
    */
-  RingConnection(int peer, Mailbox mailbox, SharedSegment segment, int mine, Runnable callPeer) {
+  RingConnection(int peer, Mailbox mailbox, SharedSegment segment, int mine, Owner owner) {
     super(peer, mailbox, false);
     this.segment = segment;
     this.mine = mine;
@@ -59,7 +70,7 @@ final class RingConnection extends Connection implements Attendance {
     this.outBase = Memory.addressOf(out);
     this.inBase = Memory.addressOf(in);
     this.length = out.capacity();
-    this.callPeer = callPeer;
+    this.owner = owner;
     segment.setCounter(mine, SharedLayout.SLEEPING, ASLEEP);
   }
 
@@ -99,7 +110,7 @@ final class RingConnection extends Connection implements Attendance {
       call = moved && !ended && isPeerAsleep(ASLEEP);
     }
     if (call) {
-      callPeer.run();
+      owner.callPeer();
     }
     return moved;
   }
@@ -126,31 +137,50 @@ final class RingConnection extends Connection implements Attendance {
 
   /** Reads a stretch; false if there is nothing, or another thread reads. */
   private boolean poll() {
-    if (reading.isHeldByCurrentThread() || !reading.tryLock()) {
-      return false;
-    }
-    boolean call;
+    return !reading.isHeldByCurrentThread() && reading.tryLock() && readAndUnlock();
+  }
+
+  /** Reads a stretch; false if there is nothing. Ends the turn of who has {@link #reading}. */
+  private boolean readAndUnlock() {
+    boolean moved = false;
+    boolean call = false;
+    Throwable failure = null;
     try {
-      if (closed) {
-        return false;
-      }
-      int at = (int) (read % length);
-      long there = segment.counter(theirs, SharedLayout.WRITTEN) - read;
-      int n = (int) Math.min(Math.min(there, length - at), STRETCH);
-      if (n <= 0) {
-        return false;
-      }
-      in.limit(at + n).position(at);
-      take(in, inBase);
-      read += n;
-      segment.setCounter(mine, SharedLayout.READ, read);
-      call = isPeerAsleep(ASLEEP_WITH_MORE);
+      moved = read();
+      call = moved && isPeerAsleep(ASLEEP_WITH_MORE);
+    } catch (RuntimeException | Error e) {
+      torn = true;
+      failure = e;
     } finally {
       reading.unlock();
     }
-    if (call) {
-      callPeer.run();
+    if (failure != null) {
+      owner.broken(failure);
+    } else if (call) {
+      owner.callPeer();
     }
+    return moved || lookAgain;
+  }
+
+  /** Takes a stretch, if there is one. Under {@link #reading}. */
+  private boolean read() {
+    if (lookAgain) {
+      lookAgain = false;
+      VarHandle.fullFence();
+    }
+    if (closed || torn) {
+      return false;
+    }
+    int at = (int) (read % length);
+    long there = segment.counter(theirs, SharedLayout.WRITTEN) - read;
+    int n = (int) Math.min(Math.min(there, length - at), STRETCH);
+    if (n <= 0) {
+      return false;
+    }
+    in.limit(at + n).position(at);
+    take(in, inBase);
+    read += n;
+    segment.setCounter(mine, SharedLayout.READ, read);
     return true;
   }
 
@@ -160,7 +190,9 @@ final class RingConnection extends Connection implements Attendance {
   @Override
   public Attendance attend() {
     int unused = attendants.incrementAndGet();
-    sleep(ATTENDED);
+    synchronized (lock()) {
+      say(ATTENDED);
+    }
     return this;
   }
 
@@ -191,33 +223,35 @@ final class RingConnection extends Connection implements Attendance {
     }
   }
 
-  /** Reads all that is there. */
+  /** Reads all that is there, behind another thread that reads. */
   void drain() {
-    while (progress()) {
-      // goes on
+    boolean more = true;
+    while (more) {
+      reading.lock();
+      more = readAndUnlock();
     }
   }
 
   /** Where nobody looks after it: asks to be called, unless there is something to do. */
   private void settle() {
     while (attendants.get() == 0 && !reading.isHeldByCurrentThread()) {
-      boolean more;
+      // In one step: no other thread may say that there is nothing where one has just added some.
       synchronized (lock()) {
-        more = !isQueueEmpty();
+        say(isQueueEmpty() ? ASLEEP : ASLEEP_WITH_MORE);
       }
-      sleep(more ? ASLEEP_WITH_MORE : ASLEEP);
+      // Another thread may be reading that has looked before the peer could know.
+      lookAgain = true;
       if (!progress()) {
         return;
       }
     }
   }
 
-  private void sleep(int how) {
-    synchronized (lock()) {
-      if (!ended) {
-        segment.setCounter(mine, SharedLayout.SLEEPING, how);
-        VarHandle.fullFence();
-      }
+  /** Under {@link #lock}. */
+  private void say(int how) {
+    if (!ended) {
+      segment.setCounter(mine, SharedLayout.SLEEPING, how);
+      VarHandle.fullFence();
     }
   }
 

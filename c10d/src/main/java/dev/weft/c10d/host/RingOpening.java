@@ -33,6 +33,7 @@ final class RingOpening {
   private final int peer;
   private final Mailbox mailbox;
   private final Consumer<ByteBuffer> tell;
+  private final Consumer<Throwable> broken;
   private boolean asked;
   private boolean ended;
   private @Nullable Path file;
@@ -44,12 +45,19 @@ final class RingOpening {
    * The way to a ring to one peer.
    *
    * @param tell sends the peer a frame over TCP
+   * @param broken hears that the ring cannot be used any more, and nothing else in its place
    */
-  RingOpening(Rings rings, int peer, Mailbox mailbox, Consumer<ByteBuffer> tell) {
+  RingOpening(
+      Rings rings,
+      int peer,
+      Mailbox mailbox,
+      Consumer<ByteBuffer> tell,
+      Consumer<Throwable> broken) {
     this.rings = rings;
     this.peer = peer;
     this.mailbox = mailbox;
     this.tell = tell;
+    this.broken = broken;
   }
 
   /** The ring, where both have it. */
@@ -137,8 +145,19 @@ final class RingOpening {
   }
 
   private RingConnection connection(SharedSegment segment, int mine) {
-    return new RingConnection(
-        peer, mailbox, segment, mine, () -> tell.accept(Frame.about(Frame.RING_CALL, 0)));
+    RingConnection.Owner owner =
+        new RingConnection.Owner() {
+          @Override
+          public void callPeer() {
+            tell.accept(Frame.about(Frame.RING_CALL, 0));
+          }
+
+          @Override
+          public void broken(Throwable cause) {
+            broken.accept(cause);
+          }
+        };
+    return new RingConnection(peer, mailbox, segment, mine, owner);
   }
 
   private synchronized void offered(String text) {

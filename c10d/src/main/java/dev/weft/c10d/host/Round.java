@@ -33,6 +33,7 @@ final class Round implements AutoCloseable {
   private final String operation;
   private final Deadline deadline;
   private final boolean callers;
+  private final @Nullable Round whole;
   private @Nullable Loans @Nullable [] loans;
   private @Nullable List<Key> keys;
   private final Supplier<String> words = this::describe;
@@ -44,16 +45,27 @@ final class Round implements AutoCloseable {
    * @param callers whether this is its caller's thread, which does nothing else meanwhile
    */
   Round(HostGroup group, long sequence, String operation, Deadline deadline, boolean callers) {
+    this(group, sequence, operation, deadline, callers, null);
+  }
+
+  private Round(
+      HostGroup group,
+      long sequence,
+      String operation,
+      Deadline deadline,
+      boolean callers,
+      @Nullable Round whole) {
     this.group = group;
     this.sequence = sequence;
     this.operation = operation;
     this.deadline = deadline;
     this.callers = callers;
+    this.whole = whole;
   }
 
-  /** A step of it, among some of the group's ranks, with the same deadline. */
+  /** A step of it, among some of the group's ranks; with its deadline, and its name in errors. */
   Round step(HostGroup part, long sequence) {
-    return new Round(part, sequence, operation, deadline, callers);
+    return new Round(part, sequence, operation, deadline, callers, this);
   }
 
   /** How a thread waits a while. */
@@ -82,6 +94,9 @@ final class Round implements AutoCloseable {
   }
 
   String describe() {
+    if (whole != null) {
+      return whole.describe();
+    }
     return operation
         + " (seq "
         + sequence
@@ -348,7 +363,7 @@ final class Round implements AutoCloseable {
   void waitUntil(BooleanSupplier done, Supplier<List<Integer>> absent, String undone, Pause how) {
     Mailbox mailbox = group.mailbox();
     Thread thread = Thread.currentThread();
-    missing = absent;
+    awaits(absent);
     mailbox.enroll(thread);
     try {
       for (int turn = 0; ; turn = Math.min(turn + 1, Spinning.YIELDS)) {
@@ -377,7 +392,14 @@ final class Round implements AutoCloseable {
       }
     } finally {
       mailbox.resign(thread);
-      missing = null;
+      awaits(null);
+    }
+  }
+
+  private void awaits(@Nullable Supplier<List<Integer>> absent) {
+    missing = absent;
+    if (whole != null) {
+      whole.awaits(absent);
     }
   }
 

@@ -54,12 +54,23 @@ record SharedOffer(String machine, Path file, String token, SharedLayout layout)
     Instant oldest = Instant.now().minus(STALE);
     try (DirectoryStream<Path> all = Files.newDirectoryStream(folder, PREFIX + digits)) {
       for (Path file : all) {
-        if (Files.getLastModifiedTime(file).toInstant().isBefore(oldest)) {
-          boolean unused = Files.deleteIfExists(file);
-        }
+        deleteIfOlder(file, oldest);
       }
     } catch (IOException | DirectoryIteratorException e) {
       LOG.debug("{} was not looked through for files that are left", folder, e);
+    }
+  }
+
+  /**
+   * Another rank may be faster, and a file may be another user's: the others are looked at still.
+   */
+  private static void deleteIfOlder(Path file, Instant oldest) {
+    try {
+      if (Files.getLastModifiedTime(file).toInstant().isBefore(oldest)) {
+        boolean unused = Files.deleteIfExists(file);
+      }
+    } catch (IOException e) {
+      LOG.debug("{} was left by a process that was killed, and stays", file, e);
     }
   }
 

@@ -43,7 +43,8 @@ final class TcpConnection extends Connection {
     super(peer, mailbox, true);
     this.channel = channel;
     this.listener = listener;
-    this.opening = new RingOpening(rings, peer, mailbox, head -> enqueue(outgoing(head)));
+    this.opening =
+        new RingOpening(rings, peer, mailbox, head -> enqueue(outgoing(head)), this::end);
   }
 
   SocketChannel channel() {

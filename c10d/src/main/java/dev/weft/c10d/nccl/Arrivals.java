@@ -95,6 +95,9 @@ final class Arrivals {
   }
 
   private static String absent(List<Integer> missing, List<Integer> gone) {
+    if (missing.isEmpty() && gone.isEmpty()) {
+      return "the last rank came in this very moment, too late";
+    }
     if (missing.isEmpty()) {
       return name(gone) + " came, and gave up before the others did";
     }

@@ -54,6 +54,14 @@ class ArrivalsTest {
         .hasMessageEndingWith("ranks 0, 2 came, and gave up before the others did");
   }
 
+  /** The last one has said that it is here, and not yet that it is the last. */
+  @Test
+  void nobodyIsBlamedWhereTimeIsUpAsTheLastOneComes() {
+    store.set("k/1", "1".getBytes(java.nio.charset.StandardCharsets.UTF_8));
+    assertThatThrownBy(() -> come(0, 2, Duration.ofMillis(50)))
+        .hasMessageEndingWith("50 ms: the last rank came in this very moment, too late");
+  }
+
   @Test
   void whoGaveUpMayComeAgain() {
     assertThatThrownBy(() -> come(0, 2, Duration.ofMillis(50)))
