@@ -43,9 +43,10 @@ final class NcclExit {
         aborts.add(abort);
       }
     }
+    Deadline last = Deadline.after(Duration.ofMillis(NcclCommunicator.ABORT_LIMIT_MILLIS));
     for (Thread abort : aborts) {
       try {
-        abort.join(NcclCommunicator.ABORT_LIMIT_MILLIS);
+        abort.join(Math.max(1, last.remainingMillis()));
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();
         return;
