@@ -24,13 +24,13 @@ public final class CollectiveBenchmark {
   public static final List<Long> SIZES =
       List.of(1L << 10, 1L << 14, 1L << 16, 1L << 18, 1L << 20, 1L << 22, 1L << 24, 1L << 26);
 
-  private static final long WARM_UP_NANOS = 5_000_000_000L;
   private static final int WARM_UP_CALLS = 20;
   private static final long WARM_UP_SHORT = 2048; // times ranks, as the next
   private static final long WARM_UP_LONG = 1 << 17;
 
   private final ProcessGroup group;
   private final @Nullable Rows rows;
+  private final double warmUpSeconds;
 
   /** How often a size is measured: warm-up calls for the compiler, repetitions, calls in each. */
   private record Plan(int warmUpCalls, int repetitions, int calls) {
@@ -50,10 +50,12 @@ public final class CollectiveBenchmark {
    * A benchmark.
    *
    * @param rows where rank 0 puts the results; null on the others
+   * @param warmUpSeconds of all operations, before they are measured; the same on all ranks
    */
-  public CollectiveBenchmark(ProcessGroup group, @Nullable Rows rows) {
+  public CollectiveBenchmark(ProcessGroup group, @Nullable Rows rows, double warmUpSeconds) {
     this.group = group;
     this.rows = rows;
+    this.warmUpSeconds = warmUpSeconds;
   }
 
   /** Measures every operation at every size. */
@@ -81,7 +83,7 @@ public final class CollectiveBenchmark {
           cases.add(new CollectiveCase(operation, group, WARM_UP_LONG * group.size()));
         }
       }
-      long end = System.nanoTime() + WARM_UP_NANOS;
+      long end = System.nanoTime() + (long) (warmUpSeconds * 1e9);
       boolean more = true;
       while (more) {
         for (int i = 0; i < WARM_UP_CALLS; i++) {

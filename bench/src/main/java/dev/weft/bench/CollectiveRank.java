@@ -21,8 +21,8 @@ public final class CollectiveRank {
   /**
    * Measures, or tries; rank 0 prints what comes of it.
    *
-   * @param args the implementation's name, then the sizes in bytes; or {@code stress}, the
-   *     implementation's name, and for how many seconds
+   * @param args the implementation's name, seconds of warm-up, then the sizes in bytes; or {@code
+   *     stress}, the implementation's name, and for how many seconds
    */
   public static void main(String[] args) {
     boolean stress = args[0].equals(STRESS);
@@ -32,8 +32,8 @@ public final class CollectiveRank {
       if (stress) {
         stress(world.group(), Double.parseDouble(args[2]), rows);
       } else {
-        List<Long> sizes = Arrays.stream(args).skip(1).map(Long::valueOf).toList();
-        new CollectiveBenchmark(world.group(), rows).run(sizes);
+        List<Long> sizes = Arrays.stream(args).skip(2).map(Long::valueOf).toList();
+        new CollectiveBenchmark(world.group(), rows, Double.parseDouble(args[1])).run(sizes);
       }
     }
   }

@@ -34,9 +34,11 @@ public final class CollectiveRuns {
    * Measures one transport with so many ranks.
    *
    * @param sizes of the vectors, in bytes: multiples of 4 times the number of ranks
+   * @param warmUpSeconds of all operations, before they are measured
    * @param out where the rows are printed
    */
-  public static void run(Transport transport, int ranks, List<Long> sizes, PrintStream out) {
+  public static void run(
+      Transport transport, int ranks, List<Long> sizes, double warmUpSeconds, PrintStream out) {
     for (long size : sizes) {
       if (size <= 0 || size % (4L * ranks) != 0 || size / 4 > Integer.MAX_VALUE) {
         throw new IllegalArgumentException(
@@ -48,12 +50,13 @@ public final class CollectiveRuns {
           ranks,
           rank -> {
             Rows rows = rank == 0 ? new Rows(transport.impl(), out) : null;
-            new CollectiveBenchmark(Distributed.world(), rows).run(sizes);
+            new CollectiveBenchmark(Distributed.world(), rows, warmUpSeconds).run(sizes);
           });
       return;
     }
     List<String> arguments = new ArrayList<>();
     arguments.add(transport.impl());
+    arguments.add(String.valueOf(warmUpSeconds));
     sizes.forEach(s -> arguments.add(String.valueOf(s)));
     launch(transport, ranks, arguments, out);
   }

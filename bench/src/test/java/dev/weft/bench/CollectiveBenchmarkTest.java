@@ -55,7 +55,7 @@ class CollectiveBenchmarkTest {
   private static String run(CollectiveRuns.Transport transport, int ranks, List<Long> sizes) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     CollectiveRuns.run(
-        transport, ranks, sizes, new PrintStream(bytes, true, StandardCharsets.UTF_8));
+        transport, ranks, sizes, 0.2, new PrintStream(bytes, true, StandardCharsets.UTF_8));
     return bytes.toString(StandardCharsets.UTF_8);
   }
 }

@@ -38,6 +38,12 @@ final class CollectivesCommand implements Callable<Integer> {
       description = "Of the vectors (default: 1 KB to 64 MB).")
   private List<Long> sizes = CollectiveBenchmark.SIZES;
 
+  @Option(
+      names = "--warm-up",
+      paramLabel = "SECONDS",
+      description = "Of all operations, before they are measured (default: ${DEFAULT-VALUE}).")
+  private double warmUp = 5;
+
   @Mixin private Output output = new Output();
 
   @Override
@@ -45,7 +51,7 @@ final class CollectivesCommand implements Callable<Integer> {
     return output.write(
         out -> {
           for (int n : ranks) {
-            transports.forEach(t -> CollectiveRuns.run(t, n, sizes, out));
+            transports.forEach(t -> CollectiveRuns.run(t, n, sizes, warmUp, out));
           }
           return 0;
         });
