@@ -199,7 +199,7 @@ public final class StoreBenchmark {
         pass();
         try {
           store = step(phase, store, me);
-        } catch (RuntimeException | InterruptedException e) {
+        } catch (RuntimeException | Error | InterruptedException e) {
           boolean unused = failure.compareAndSet(null, e); // the gates go on; said at the end
         }
         pass();

@@ -20,11 +20,38 @@ final class FloatAttention {
     this.sequenceDim = sequenceDim;
   }
 
+  /** Rows of float32 so many elements apart. */
+  private record Matrix(long address, int stride) {
+    long row(int i) {
+      return address + (long) Float.BYTES * i * stride;
+    }
+  }
+
   /** A tensor of heads whose rows BLAS can read; strides in elements. */
   private record Heads(long address, long batch, long head, int row) {
-    long at(long b, long h) {
-      return address + Float.BYTES * (b * batch + h * head);
+    Matrix at(long b, long h) {
+      return new Matrix(address + Float.BYTES * (b * batch + h * head), row);
     }
+  }
+
+  /** c[m,n] = alpha op(a) op(b), summed over k. */
+  private static void product(
+      boolean ta, boolean tb, int m, int n, int k, double alpha, Matrix a, Matrix b, Matrix c) {
+    Blas.get()
+        .sgemm(
+            ta,
+            tb,
+            m,
+            n,
+            k,
+            (float) alpha,
+            a.address,
+            a.stride,
+            b.address,
+            b.stride,
+            0,
+            c.address,
+            c.stride);
   }
 
   private Heads heads(StridedTensor t) {
@@ -50,6 +77,10 @@ final class FloatAttention {
         : temporaries.empty(DType.FLOAT32, t.shape());
   }
 
+  private static Matrix matrix(Temporaries temporaries, int rows, int columns) {
+    return new Matrix(temporaries.empty(DType.FLOAT32, rows, columns).dataAddress(), columns);
+  }
+
   private int seen(int query, int keys) {
     return causal ? Math.min(keys, query + 1) : keys;
   }
@@ -61,48 +92,21 @@ final class FloatAttention {
     int width = Math.toIntExact(in[0].shape()[3]);
     long batch = in[0].shape()[0];
     long count = in[0].shape()[3 - sequenceDim];
-    Blas blas = Blas.get();
     try (Temporaries temporaries = new Temporaries()) {
       Heads q = in(temporaries, in[0]);
       Heads k = in(temporaries, in[1]);
       Heads v = in(temporaries, in[2]);
       StridedTensor result = out(temporaries, out[0]);
       Heads o = heads(result);
-      long scores = temporaries.empty(DType.FLOAT32, queries, keys).dataAddress();
+      Matrix scores = matrix(temporaries, queries, keys);
       float[] sums = new float[queries];
       Cursor lse = new Cursor(out[1]);
       for (long b = 0; b < batch; b++) {
         for (long h = 0; h < count; h++) {
-          blas.sgemm(
-              false,
-              true,
-              queries,
-              keys,
-              width,
-              (float) scale,
-              q.at(b, h),
-              q.row,
-              k.at(b, h),
-              k.row,
-              0,
-              scores,
-              keys);
+          product(false, true, queries, keys, width, scale, q.at(b, h), k.at(b, h), scores);
           softmax(scores, queries, keys, sums);
           lse.write(sums, 0, queries);
-          blas.sgemm(
-              false,
-              false,
-              queries,
-              width,
-              keys,
-              1,
-              scores,
-              keys,
-              v.at(b, h),
-              v.row,
-              0,
-              o.at(b, h),
-              o.row);
+          product(false, false, queries, width, keys, 1, scores, v.at(b, h), o.at(b, h));
         }
       }
       if (result != out[0]) {
@@ -112,7 +116,7 @@ final class FloatAttention {
   }
 
   /** Scores to probabilities, and the logarithm of each row's sum. */
-  private void softmax(long scores, int queries, int keys, float[] sums) {
+  private void softmax(Matrix scores, int queries, int keys, float[] sums) {
     int rows = Math.max(1, Scratch.CHUNK / keys);
     float[] x = Scratch.get().floats(0, rows * keys);
     for (int first = 0; first < queries; first += rows) {
@@ -120,7 +124,7 @@ final class FloatAttention {
       int at = 0;
       for (int i = first; i < end; i++) {
         int n = seen(i, keys);
-        Memory.get(row(scores, i, keys), x, at, n);
+        Memory.get(scores.row(i), x, at, n);
         float max = SoftmaxKernels.max(x, at, n);
         for (int j = at; j < at + n; j++) {
           x[j] -= max;
@@ -138,14 +142,10 @@ final class FloatAttention {
           x[j] *= inverse;
         }
         sums[i] = (float) (sums[i] + Math.log(sum));
-        put(x, at, n, row(scores, i, keys), keys);
+        put(x, at, n, scores.row(i), keys);
         at += n;
       }
     }
-  }
-
-  private static long row(long matrix, int i, int columns) {
-    return matrix + (long) Float.BYTES * i * columns;
   }
 
   /** Writes the first elements of a row, and zeros behind them. */
@@ -163,7 +163,6 @@ final class FloatAttention {
     int width = Math.toIntExact(in[1].shape()[3]);
     long batch = in[1].shape()[0];
     long count = in[1].shape()[3 - sequenceDim];
-    Blas blas = Blas.get();
     try (Temporaries temporaries = new Temporaries()) {
       Heads g = in(temporaries, in[0]);
       Heads q = in(temporaries, in[1]);
@@ -177,87 +176,22 @@ final class FloatAttention {
       Heads gq = heads(results[0]);
       Heads gk = heads(results[1]);
       Heads gv = heads(results[2]);
-      long p = temporaries.empty(DType.FLOAT32, queries, keys).dataAddress();
-      long d = temporaries.empty(DType.FLOAT32, queries, keys).dataAddress();
+      Matrix p = matrix(temporaries, queries, keys);
+      Matrix d = matrix(temporaries, queries, keys);
       float[] sums = new float[queries];
       float[] means = new float[queries];
       Cursor lse = new Cursor(in[5]);
-      float factor = (float) scale;
       for (long b = 0; b < batch; b++) {
         for (long h = 0; h < count; h++) {
           lse.read(sums, 0, queries);
-          means(g.at(b, h), g.row, o.at(b, h), o.row, queries, width, means);
-          blas.sgemm(
-              false,
-              true,
-              queries,
-              keys,
-              width,
-              factor,
-              q.at(b, h),
-              q.row,
-              k.at(b, h),
-              k.row,
-              0,
-              p,
-              keys);
-          blas.sgemm(
-              false,
-              true,
-              queries,
-              keys,
-              width,
-              1,
-              g.at(b, h),
-              g.row,
-              v.at(b, h),
-              v.row,
-              0,
-              d,
-              keys);
+          Matrix gradient = g.at(b, h);
+          means(gradient, o.at(b, h), queries, width, means);
+          product(false, true, queries, keys, width, scale, q.at(b, h), k.at(b, h), p);
+          product(false, true, queries, keys, width, 1, gradient, v.at(b, h), d);
           changes(p, d, queries, keys, sums, means);
-          blas.sgemm(
-              false,
-              false,
-              queries,
-              width,
-              keys,
-              factor,
-              d,
-              keys,
-              k.at(b, h),
-              k.row,
-              0,
-              gq.at(b, h),
-              gq.row);
-          blas.sgemm(
-              true,
-              false,
-              keys,
-              width,
-              queries,
-              factor,
-              d,
-              keys,
-              q.at(b, h),
-              q.row,
-              0,
-              gk.at(b, h),
-              gk.row);
-          blas.sgemm(
-              true,
-              false,
-              keys,
-              width,
-              queries,
-              1,
-              p,
-              keys,
-              g.at(b, h),
-              g.row,
-              0,
-              gv.at(b, h),
-              gv.row);
+          product(false, false, queries, width, keys, scale, d, k.at(b, h), gq.at(b, h));
+          product(true, false, keys, width, queries, scale, d, q.at(b, h), gk.at(b, h));
+          product(true, false, keys, width, queries, 1, p, gradient, gv.at(b, h));
         }
       }
       for (int i = 0; i < 3; i++) {
@@ -269,20 +203,19 @@ final class FloatAttention {
   }
 
   /** The scalar products of the rows of two matrices. */
-  private static void means(
-      long g, int gRow, long o, int oRow, int queries, int width, float[] means) {
+  private static void means(Matrix g, Matrix o, int queries, int width, float[] means) {
     Scratch scratch = Scratch.get();
     float[] x = scratch.floats(0, width);
     float[] y = scratch.floats(1, width);
     for (int i = 0; i < queries; i++) {
-      Memory.get(row(g, i, gRow), x, 0, width);
-      Memory.get(row(o, i, oRow), y, 0, width);
+      Memory.get(g.row(i), x, 0, width);
+      Memory.get(o.row(i), y, 0, width);
       means[i] = (float) NormKernels.dot(x, y, 0, width);
     }
   }
 
   /** Scores to probabilities p, and the probabilities' gradients d to those of the scores. */
-  private void changes(long p, long d, int queries, int keys, float[] sums, float[] means) {
+  private void changes(Matrix p, Matrix d, int queries, int keys, float[] sums, float[] means) {
     int rows = Math.max(1, Scratch.CHUNK / keys);
     Scratch scratch = Scratch.get();
     float[] x = scratch.floats(0, rows * keys);
@@ -292,8 +225,8 @@ final class FloatAttention {
       int at = 0;
       for (int i = first; i < end; i++) {
         int n = seen(i, keys);
-        Memory.get(row(p, i, keys), x, at, n);
-        Memory.get(row(d, i, keys), y, at, n);
+        Memory.get(p.row(i), x, at, n);
+        Memory.get(d.row(i), y, at, n);
         float sum = sums[i];
         float mean = means[i];
         for (int j = at; j < at + n; j++) {
@@ -309,8 +242,8 @@ final class FloatAttention {
       at = 0;
       for (int i = first; i < end; i++) {
         int n = seen(i, keys);
-        put(x, at, n, row(p, i, keys), keys);
-        put(y, at, n, row(d, i, keys), keys);
+        put(x, at, n, p.row(i), keys);
+        put(y, at, n, d.row(i), keys);
         at += n;
       }
     }
