@@ -19,6 +19,8 @@ final class ShapedEndpoint implements Endpoint, Runnable {
   private final Endpoint inner;
   private final LinkShape shape;
   // Null where the way is as it was.
+  private static final long READ_NANOS = 4_000_000_000L;
+
   private final @Nullable Link[] slow;
   private final PriorityQueue<Held> queue =
       new PriorityQueue<>(Comparator.comparingLong(Held::due).thenComparingLong(Held::number));
@@ -85,6 +87,11 @@ final class ShapedEndpoint implements Endpoint, Runnable {
       }
       next.deliver.run();
       freeCopies(false);
+    }
+    // What was sent last may not have been read yet, though the sender's part in it is over.
+    long end = System.nanoTime() + READ_NANOS;
+    while (copies.stream().anyMatch(c -> !c.loans.allBack()) && System.nanoTime() < end) {
+      LockSupport.parkNanos(this, 1_000_000);
     }
     freeCopies(true);
   }
