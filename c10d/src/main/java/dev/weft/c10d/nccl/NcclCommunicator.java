@@ -63,6 +63,8 @@ final class NcclCommunicator {
   private final RawPointer target = new RawPointer();
   private final IntPointer asyncState = new IntPointer(1);
   private final ArrayDeque<NcclWork> underWay = new ArrayDeque<>();
+  // Failed, and perhaps on the device still; guarded by underWay, too.
+  private final List<NcclWork> failed = new ArrayList<>();
   private @Nullable NcclWork last;
   // Calls that block must not hold the turn; NCCL sees to the order of their launches by itself.
   private final boolean takesTurns;
@@ -71,6 +73,8 @@ final class NcclCommunicator {
   private volatile String insideWhat = "";
   private volatile @Nullable OperationTimeoutException stuck;
   private volatile @Nullable Throwable failure;
+  // The process ends: what is launched now could hold up its end for ever.
+  private volatile boolean leaving;
   private boolean ended;
   private @Nullable Thread ending;
 
@@ -104,8 +108,10 @@ final class NcclCommunicator {
   /** Counts it and has it looked after, once it is made. */
   NcclCommunicator begin() {
     CREATED.incrementAndGet();
-    NcclExit.register();
     NcclMonitor.add(this);
+    if (!NcclExit.register()) {
+      refuse();
+    }
     if (LOG.isDebugEnabled()) {
       LOG.debug("made {}", this);
     }
@@ -171,6 +177,10 @@ final class NcclCommunicator {
       Throwable f = failure;
       if (f != null) {
         throw backend.unusable(work.opName(), f);
+      }
+      if (leaving) {
+        throw new DistributedException(
+            work.describe() + " is not launched: the process ends, and others may be gone already");
       }
       Cuda.bind(device);
       CudaStream current = CudaStream.current(device);
@@ -286,6 +296,9 @@ final class NcclCommunicator {
       NcclWork w;
       while ((w = underWay.peekFirst()) != null && w.hasEnded()) {
         NcclWork unused = underWay.removeFirst();
+        if (w.exception() != null) {
+          failed.add(w);
+        }
       }
     }
   }
@@ -412,6 +425,7 @@ final class NcclCommunicator {
       }
     }
     synchronized (underWay) {
+      failed.removeIf(NcclWork::letGoWhenDone);
       return insideSince != 0 || !underWay.isEmpty();
     }
   }
@@ -472,22 +486,35 @@ final class NcclCommunicator {
     }
   }
 
+  /** Nothing is launched from now on, as the process ends. */
+  void refuse() {
+    leaving = true;
+  }
+
   /**
-   * Aborts what is still under way at a deadline. Only the monitor asks CUDA meanwhile: where a
-   * launch waits for room behind a kernel that never ends, every call of CUDA waits with it.
+   * After {@link #refuse}: aborts what is still under way at a deadline, and at once what waits for
+   * a rank that is known to have failed. Only the monitor asks CUDA meanwhile: where a launch waits
+   * for room behind a kernel that never ends, every call of CUDA waits with it.
    *
    * @return the thread that makes NCCL let go; null where nothing was under way
    */
   @Nullable Thread abortUnlessIdle(Deadline deadline, Throwable cause) {
-    while (isBusy()) {
-      if (deadline.hasPassed()) {
+    boolean allKnown = false;
+    while (!allKnown || isBusy()) {
+      if (failure != null || deadline.hasPassed()) {
         abort(cause);
         synchronized (this) {
           return ending;
         }
       }
       NcclMonitor.hurry();
-      LockSupport.parkNanos(this, 1_000_000);
+      // A launch that began before has been added once its thread is out.
+      if (!allKnown && use.tryLock()) {
+        use.unlock();
+        allKnown = true;
+      } else {
+        LockSupport.parkNanos(this, 1_000_000);
+      }
     }
     return null;
   }
@@ -495,7 +522,9 @@ final class NcclCommunicator {
   /** As far as the monitor has seen. */
   private boolean isBusy() {
     synchronized (underWay) {
-      return underWay.stream().anyMatch(w -> !w.hasEnded());
+      return failure != null
+          || failed.stream().anyMatch(NcclWork::wasLaunched)
+          || underWay.stream().anyMatch(w -> !w.hasEnded());
     }
   }
 
@@ -544,7 +573,9 @@ final class NcclCommunicator {
     List<NcclWork> all;
     synchronized (underWay) {
       all = new ArrayList<>(underWay);
+      all.addAll(failed);
       underWay.clear();
+      failed.clear();
     }
     for (NcclWork w : all) {
       if (w.hasEnded()) {

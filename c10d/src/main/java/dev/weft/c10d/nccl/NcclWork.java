@@ -166,6 +166,21 @@ final class NcclWork implements Work {
     }
   }
 
+  /** The device has been given it, and has not been seen to be done with it. */
+  synchronized boolean wasLaunched() {
+    return end != null;
+  }
+
+  /** After a failure: lets go of the memory if the device is done all the same. */
+  synchronized boolean letGoWhenDone() {
+    CudaEvent e = end;
+    if (e == null || !e.isDone()) {
+      return false;
+    }
+    letGo();
+    return true;
+  }
+
   /** After a failure: the device uses the memory no longer. */
   synchronized void letGo() {
     giveEventBack();

@@ -564,6 +564,12 @@ final class RankPrograms {
         .isInstanceOf(OperationTimeoutException.class)
         .hasMessageContaining("timed out after 5000 ms: rank 1 did not come");
     say("named");
+    // Rank 0 serves the store, which the other one asks still.
+    if (g.rank() == 0) {
+      RankContext.current().store().waitFor(List.of("named"), Duration.ofSeconds(20));
+    } else {
+      RankContext.current().store().set("named", new byte[1]);
+    }
   }
 
   /** All made the communicator; the first operation, which connects, waits inside NCCL. */
