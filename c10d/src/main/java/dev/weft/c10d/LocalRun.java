@@ -5,13 +5,15 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
-/** One run of a world of threads. */
+/**
+ * One run of a world of threads. Each rank has a new thread: what belongs to a thread, such as its
+ * random numbers, its current device and whether it records gradients, begins anew in each world.
+ */
 final class LocalRun<T extends @Nullable Object> {
   private static final Duration DRAIN_LIMIT = Duration.ofMinutes(1);
   private static final long GRACE_NANOS = 5_000_000_000L;
@@ -34,21 +36,29 @@ final class LocalRun<T extends @Nullable Object> {
     this.running = new AtomicInteger(contexts.size());
   }
 
-  List<T> execute(Executor pool) {
+  List<T> execute() {
     if (contexts.size() == 1) {
-      return start(pool);
+      return start();
     }
     try (BlasThreads.Sharing sharing = BlasThreads.share()) {
-      return start(pool);
+      return start();
     }
   }
 
-  private List<T> start(Executor pool) {
+  private List<T> start() {
     for (int r = 0; r < contexts.size(); r++) {
       int rank = r;
       try {
-        pool.execute(() -> runRank(rank));
+        Thread thread = new Thread(() -> runRank(rank), names.apply(rank));
+        thread.setDaemon(true);
+        synchronized (threads) {
+          threads[rank] = thread;
+        }
+        thread.start();
       } catch (RuntimeException | Error e) { // no more threads
+        synchronized (threads) {
+          threads[rank] = null;
+        }
         failed(rank, e);
         int unused = running.decrementAndGet();
       }
@@ -61,15 +71,9 @@ final class LocalRun<T extends @Nullable Object> {
   }
 
   private void runRank(int rank) {
-    Thread thread = Thread.currentThread();
-    String before = thread.getName();
-    synchronized (threads) {
-      threads[rank] = thread;
-    }
     RankContext context = contexts.get(rank);
-    RankContext bound = context.bind();
+    RankContext unusedBefore = context.bind();
     try {
-      thread.setName(names.apply(rank));
       results[rank] = body.run(rank);
       context.close(DRAIN_LIMIT);
       if (context.isThreadWorld()) {
@@ -80,13 +84,7 @@ final class LocalRun<T extends @Nullable Object> {
       context.groups().abortAll(e);
       context.close(Duration.ofSeconds(1));
     } finally {
-      RankContext.restore(bound);
-      synchronized (threads) {
-        threads[rank] = null;
-      }
-      // An interrupt meant for this rank must not meet the next user of the thread.
-      boolean unused = Thread.interrupted();
-      thread.setName(before);
+      RankContext.restore(null);
       if (running.decrementAndGet() == 0) {
         LockSupport.unpark(caller);
       }

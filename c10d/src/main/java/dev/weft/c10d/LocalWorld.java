@@ -8,13 +8,13 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ExecutorService;
 import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A world whose ranks are threads of this JVM. {@link #run} and {@link #call} start one thread a
- * rank, wait for all, and may be called from any thread, also several worlds at once.
+ * A world whose ranks are threads of this JVM. {@link #run} and {@link #call} start one new thread a
+ * rank, wait for all, and may be called from any thread, also several worlds at once. What belongs
+ * to a thread (random numbers, the current device, whether gradients are recorded) begins anew.
  *
  * <p>When a rank throws, the others are aborted: whatever they wait for ends with a {@link
  * PeerFailedException}. The first failure is then thrown, the others as its suppressed ones.
@@ -138,7 +138,6 @@ public final class LocalWorld {
               variables));
       contexts.get(r).linkShape(slowLinks);
     }
-    ExecutorService threads = RankThreads.POOL;
     IntFunction<Device> bound = devices;
     RankBody<T> connected =
         rank -> {
@@ -158,7 +157,7 @@ public final class LocalWorld {
         new LocalRun<>(contexts, names, asProcesses || bound != null ? connected : body);
     RankContext.threadWorldStarts();
     try {
-      return run.execute(threads);
+      return run.execute();
     } finally {
       RankContext.threadWorldEnds();
     }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.weft.tensor.DType;
+import dev.weft.tensor.Generator;
 import dev.weft.tensor.StridedTensor;
 import dev.weft.tensor.Tensor;
 import dev.weft.tensor.TensorScope;
@@ -36,6 +37,26 @@ class LocalWorldTest {
               return t.toFloatArray();
             });
     assertThat(results).allSatisfy(r -> assertThat(r).containsExactly(6, 4));
+  }
+
+  @Test
+  void eachWorldBeginsWithNewThreads() {
+    ThreadLocal<String> left = new ThreadLocal<>();
+    LocalWorld.run(
+        2,
+        rank -> {
+          Generator.current().manualSeed(7 + rank).offset(3);
+          left.set("by an earlier world");
+          Distributed.barrier();
+        });
+    LocalWorld.run(
+        2,
+        rank -> {
+          assertThat(left.get()).isNull();
+          assertThat(Generator.current().seed()).isZero();
+          assertThat(Generator.current().offset()).isZero();
+          Distributed.barrier();
+        });
   }
 
   @Test
