@@ -12,9 +12,10 @@ import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A world whose ranks are threads of this JVM. {@link #run} and {@link #call} start one new thread a
- * rank, wait for all, and may be called from any thread, also several worlds at once. What belongs
- * to a thread (random numbers, the current device, whether gradients are recorded) begins anew.
+ * A world whose ranks are threads of this JVM. {@link #run} and {@link #call} start one new thread
+ * a rank, wait for all, and may be called from any thread, also several worlds at once. What
+ * belongs to a thread (random numbers, the current device, whether gradients are recorded) begins
+ * anew.
  *
  * <p>When a rank throws, the others are aborted: whatever they wait for ends with a {@link
  * PeerFailedException}. The first failure is then thrown, the others as its suppressed ones.

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 final class CommunicatorMaker {
   private static final long LOOK_NANOS = 100_000;
 
-  private final NcclBackend backend;
+  private final NcclGroup group;
   private final String key;
   private final int device;
   private final int rank;
@@ -46,7 +46,7 @@ final class CommunicatorMaker {
    * @param parent the communicator it is made from, whose state tells how far it is; null for none
    */
   CommunicatorMaker(
-      NcclBackend backend,
+      NcclGroup group,
       String key,
       int device,
       int rank,
@@ -54,7 +54,7 @@ final class CommunicatorMaker {
       String call,
       Deadline deadline,
       @Nullable ncclComm parent) {
-    this.backend = backend;
+    this.group = group;
     this.key = key;
     this.device = device;
     this.rank = rank;
@@ -163,15 +163,15 @@ final class CommunicatorMaker {
             break;
           }
         }
-        Throwable stopped = backend.failure();
+        Throwable stopped = group.failure();
         if (stopped != null || deadline.hasPassed()) {
           attempt.abandon();
-          throw stopped != null ? backend.unusable(call, stopped) : late();
+          throw stopped != null ? group.unusable(call, stopped) : late();
         }
         if (Thread.currentThread().isInterrupted()) {
           attempt.abandon();
           throw new DistributedException(
-              call + " for group " + backend.describeGroup() + " was interrupted");
+              call + " for group " + group.describeGroup() + " was interrupted");
         }
         LockSupport.parkNanos(this, LOOK_NANOS);
       }
@@ -179,14 +179,14 @@ final class CommunicatorMaker {
       if (code != ncclSuccess) {
         NcclException failed = NcclLibrary.failure(call, code, child == null ? parent : child);
         attempt.abandon();
-        throw backend.blame(call, failed);
+        throw group.blame(call, failed);
       }
       if (child == null) {
         attempt.cell.close();
         return null;
       }
       long used = Math.max(0, free - Cuda.memoryInfo(device)[0]);
-      return new NcclCommunicator(backend, key, device, rank, size, child, used).begin();
+      return new NcclCommunicator(group, key, device, rank, size, child, used).begin();
     }
   }
 
@@ -215,9 +215,9 @@ final class CommunicatorMaker {
             + " for "
             + (key.contains(":") ? "the pair " + key + " of " : "")
             + "group "
-            + backend.describeGroup()
+            + group.describeGroup()
             + " on rank "
-            + backend.globalRank(backend.rank())
+            + group.globalRank(group.rank())
             + " timed out after "
             + deadline.timeout().toMillis()
             + " ms: its "

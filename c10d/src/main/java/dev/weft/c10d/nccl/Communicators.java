@@ -27,8 +27,8 @@ import org.jspecify.annotations.Nullable;
  * for each pair of ranks that exchange messages outside a batch. Thread-safe.
  */
 final class Communicators {
-  private final NcclBackend backend;
-  private final GroupContext group;
+  private final NcclGroup group;
+  private final GroupContext context;
   private final Object creation = new Object();
   private final Map<Integer, PairChannel> pairs = new ConcurrentHashMap<>();
   private volatile @Nullable NcclCommunicator[] byDevice = new @Nullable NcclCommunicator[1];
@@ -38,9 +38,9 @@ final class Communicators {
   private final List<NcclCommunicator> all = new ArrayList<>();
   private boolean closed;
 
-  Communicators(NcclBackend backend, GroupContext group) {
-    this.backend = backend;
+  Communicators(NcclGroup group, GroupContext context) {
     this.group = group;
+    this.context = context;
   }
 
   /** The communicator of a device. */
@@ -71,15 +71,15 @@ final class Communicators {
       if (there != null) {
         return there;
       }
-      DeviceClaims.claim(group.rankContext(), device);
+      DeviceClaims.claim(context.rankContext(), device);
       NcclCommunicator made =
           meet(
               String.valueOf(device),
-              "nccl/" + group.name() + "/" + collectiveNumber++,
+              "nccl/" + context.name() + "/" + collectiveNumber++,
               device,
-              group.groupRank(),
-              group.size(),
-              backend::globalRank);
+              context.groupRank(),
+              context.size(),
+              group::globalRank);
       put(made);
       return made;
     }
@@ -95,17 +95,17 @@ final class Communicators {
   /** Ranks meet through the store, then NCCL connects them. */
   private NcclCommunicator meet(
       String key, String storeKey, int device, int rank, int size, IntUnaryOperator globalRanks) {
-    backend.checkUsable("making a communicator");
-    Deadline deadline = Deadline.after(backend.timeout());
+    group.checkUsable("making a communicator");
+    Deadline deadline = Deadline.after(group.timeout());
     Cuda.bind(device);
     ncclUniqueId id =
         UniqueIds.share(
-            backend, group.rankContext().store(), storeKey, rank, size, globalRanks, deadline);
-    try (NcclConfig config = new NcclConfig(backend.options(), group.name())) {
+            group, context.rankContext().store(), storeKey, rank, size, globalRanks, deadline);
+    try (NcclConfig config = new NcclConfig(group.options(), context.name())) {
       return keep(
           Objects.requireNonNull(
               new CommunicatorMaker(
-                      backend, key, device, rank, size, "ncclCommInitRankConfig", deadline, null)
+                      group, key, device, rank, size, "ncclCommInitRankConfig", deadline, null)
                   .make(cell -> ncclCommInitRankConfig(cell, size, id, rank, config.pointer()))));
     } finally {
       id.close();
@@ -118,12 +118,12 @@ final class Communicators {
       all.add(made);
       late = closed;
     }
-    Throwable failure = backend.failure();
+    Throwable failure = group.failure();
     if (failure != null) {
       made.abort(failure);
     }
     if (late) {
-      made.close(Duration.ZERO);
+      made.end().close(Duration.ZERO);
     }
     return made;
   }
@@ -135,23 +135,23 @@ final class Communicators {
     PairChannel there = pairs.get(peer);
     return there != null
         ? there
-        : pairs.computeIfAbsent(peer, p -> new PairChannel(backend, this, group.groupRank(), p));
+        : pairs.computeIfAbsent(peer, p -> new PairChannel(group, this, context.groupRank(), p));
   }
 
   /** Makes the communicator of a pair; its lower group rank is rank 0 there. */
   NcclCommunicator makePair(int peer, int device) {
-    int me = group.groupRank();
+    int me = context.groupRank();
     int low = Math.min(me, peer);
     int high = Math.max(me, peer);
     String key = low + ":" + high;
-    DeviceClaims.claim(group.rankContext(), device);
+    DeviceClaims.claim(context.rankContext(), device);
     return meet(
         key,
-        "nccl/" + group.name() + "/" + key,
+        "nccl/" + context.name() + "/" + key,
         device,
         me == low ? 0 : 1,
         2,
-        r -> backend.globalRank(r == 0 ? low : high));
+        r -> group.globalRank(r == 0 ? low : high));
   }
 
   // ---- from another group's ----
@@ -159,16 +159,16 @@ final class Communicators {
   /**
    * Takes part in a split of a parent's communicator, as all of the parent's ranks do.
    *
-   * @param part the backend of this rank's part, or null where it is in none
+   * @param part the group of this rank's part, or null where it is in none
    */
-  static void split(NcclBackend parent, @Nullable NcclBackend part, int color, int key) {
+  static void split(NcclGroup parent, @Nullable NcclGroup part, int color, int key) {
     NcclCommunicator from = Objects.requireNonNull(parent.communicators().only());
-    NcclBackend owner = part == null ? parent : part;
+    NcclGroup owner = part == null ? parent : part;
     Deadline deadline = Deadline.after(parent.timeout());
-    GroupContext group = parent.communicators().group;
-    new Arrivals(parent.member(), group.rankContext().store(), deadline)
+    GroupContext context = parent.communicators().context;
+    new Arrivals(parent.member(), context.rankContext().store(), deadline)
         .await(
-            "nccl/" + group.name() + "/split/" + parent.communicators().splitNumber++,
+            "nccl/" + context.name() + "/split/" + parent.communicators().splitNumber++,
             "split_group",
             parent.rank(),
             parent.size(),
@@ -205,13 +205,13 @@ final class Communicators {
   }
 
   /** Takes part in making a communicator of the ranks that are left, as all of these do. */
-  static void shrink(NcclBackend parent, NcclBackend rest, int[] excluded, boolean abort) {
+  static void shrink(NcclGroup parent, NcclGroup rest, int[] excluded, boolean abort) {
     NcclCommunicator from = Objects.requireNonNull(parent.communicators().only());
     Deadline deadline = Deadline.after(parent.timeout());
-    GroupContext group = rest.communicators().group;
-    new Arrivals(rest.member(), group.rankContext().store(), deadline)
+    GroupContext context = rest.communicators().context;
+    new Arrivals(rest.member(), context.rankContext().store(), deadline)
         .await(
-            "nccl/" + group.name() + "/shrink",
+            "nccl/" + context.name() + "/shrink",
             "shrink_group",
             rest.rank(),
             rest.size(),
@@ -272,8 +272,8 @@ final class Communicators {
     pairs.values().forEach(PairChannel::close);
     List<NcclCommunicator> open = snapshot();
     // All at once: ranks may let their communicators go in any order.
-    open.forEach(c -> c.beginClose(deadline));
-    open.forEach(c -> c.close(deadline.remaining()));
+    open.forEach(c -> c.end().beginClose(deadline));
+    open.forEach(c -> c.end().close(deadline.remaining()));
   }
 
   private List<NcclCommunicator> snapshot() {

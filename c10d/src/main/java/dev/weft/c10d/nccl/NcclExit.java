@@ -53,12 +53,12 @@ final class NcclExit {
     DistributedException cause = new DistributedException("the process ends");
     List<Thread> aborts = new ArrayList<>();
     for (NcclCommunicator c : communicators) {
-      Thread abort = c.abortUnlessIdle(deadline, cause);
+      Thread abort = c.end().abortUnlessIdle(deadline, cause);
       if (abort != null) {
         aborts.add(abort);
       }
     }
-    Deadline last = Deadline.after(Duration.ofMillis(NcclCommunicator.ABORT_LIMIT_MILLIS));
+    Deadline last = CommunicatorEnd.abortLimit();
     for (Thread abort : aborts) {
       try {
         abort.join(Math.max(1, last.remainingMillis()));

@@ -36,7 +36,7 @@ final class NcclWork implements Work {
     FAILED
   }
 
-  private final NcclBackend backend;
+  private final NcclGroup group;
   private final String opName;
   private final long sequence;
   private final List<? extends StridedTensor> outputs;
@@ -61,14 +61,14 @@ final class NcclWork implements Work {
    * @param onHost whether awaiting it waits on the host
    */
   NcclWork(
-      NcclBackend backend,
+      NcclGroup group,
       String opName,
       long sequence,
       List<? extends StridedTensor> outputs,
       int peer,
       boolean onHost,
       Duration timeout) {
-    this.backend = backend;
+    this.group = group;
     this.opName = opName;
     this.sequence = sequence;
     this.outputs = outputs;
@@ -233,7 +233,7 @@ final class NcclWork implements Work {
             + timeoutNanos / 1_000_000
             + " ms: "
             + (peer >= 0
-                ? "rank " + backend.globalRank(peer) + " did not take part"
+                ? "rank " + group.globalRank(peer) + " did not take part"
                 : "not all ranks took part, or the device is still busy with earlier work"));
   }
 
@@ -241,22 +241,22 @@ final class NcclWork implements Work {
     String with =
         peer < 0
             ? ""
-            : (opName.equals("send") ? " to rank " : " from rank ") + backend.globalRank(peer);
+            : (opName.equals("send") ? " to rank " : " from rank ") + group.globalRank(peer);
     return opName
         + with
         + " (seq "
         + sequence
         + ") on rank "
-        + backend.globalRank(backend.rank())
+        + group.globalRank(group.rank())
         + " in group "
-        + backend.describeGroup();
+        + group.describeGroup();
   }
 
   // ---- waiting ----
 
   @Override
   public void await() {
-    if (onHost || backend.options().blockingWait()) {
+    if (onHost || group.options().blockingWait()) {
       awaitOnHost();
     } else {
       awaitOnStream();
@@ -298,7 +298,7 @@ final class NcclWork implements Work {
   void awaitOnHost() {
     if (!doneBy(started + timeoutNanos)) {
       OperationTimeoutException late = timedOut();
-      backend.failed(late);
+      group.failed(late);
       fail(late);
     }
     throwFailure();
@@ -337,7 +337,7 @@ final class NcclWork implements Work {
 
   /** Waits until another thread has launched it; a call that is too late ends it where told so. */
   private boolean awaitLaunch(long deadline, boolean endWhenLate) {
-    if (backend.isCoalescingHere()) {
+    if (group.isCoalescingHere()) {
       throw new IllegalStateException(
           describe() + " is awaited before its batch has been launched; end the batch first");
     }
@@ -360,7 +360,7 @@ final class NcclWork implements Work {
     }
     if (endWhenLate) {
       OperationTimeoutException late = timedOut();
-      backend.failed(late);
+      group.failed(late);
       fail(late);
     }
     return false;

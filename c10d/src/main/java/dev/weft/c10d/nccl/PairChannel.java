@@ -28,7 +28,7 @@ import org.slf4j.LoggerFactory;
 final class PairChannel {
   private static final Logger LOG = LoggerFactory.getLogger(PairChannel.class);
 
-  private final NcclBackend backend;
+  private final NcclGroup group;
   private final Communicators communicators;
   private final int rank;
   private final int peer;
@@ -54,8 +54,8 @@ final class PairChannel {
       int dtype,
       Staging staging) {}
 
-  PairChannel(NcclBackend backend, Communicators communicators, int rank, int peer) {
-    this.backend = backend;
+  PairChannel(NcclGroup group, Communicators communicators, int rank, int peer) {
+    this.group = group;
     this.communicators = communicators;
     this.rank = rank;
     this.peer = peer;
@@ -86,7 +86,7 @@ final class PairChannel {
     synchronized (this) {
       Throwable s = stopped;
       if (s != null) {
-        throw backend.unusable(m.work().opName(), s);
+        throw group.unusable(m.work().opName(), s);
       }
       boolean met = m.send() ? hasSent : hasReceived;
       if (!met || draining) {
@@ -258,6 +258,6 @@ final class PairChannel {
     }
     abort(
         new dev.weft.c10d.DistributedException(
-            "group " + backend.describeGroup() + " has been destroyed"));
+            "group " + group.describeGroup() + " has been destroyed"));
   }
 }

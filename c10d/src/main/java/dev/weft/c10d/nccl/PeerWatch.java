@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 final class PeerWatch implements PeerListener, AutoCloseable {
   private static final Duration CLOSE_LIMIT = Duration.ofSeconds(2);
 
-  private final Set<NcclBackend> backends = ConcurrentHashMap.newKeySet();
+  private final Set<NcclGroup> groups = ConcurrentHashMap.newKeySet();
   private final RankContext context;
   private @Nullable Backend connections;
 
@@ -54,17 +54,17 @@ final class PeerWatch implements PeerListener, AutoCloseable {
     }
   }
 
-  void add(NcclBackend backend) {
-    backends.add(backend);
+  void add(NcclGroup group) {
+    groups.add(group);
   }
 
-  void remove(NcclBackend backend) {
-    backends.remove(backend);
+  void remove(NcclGroup group) {
+    groups.remove(group);
   }
 
   @Override
   public void peerFailed(int globalRank, Throwable cause) {
-    backends.forEach(b -> b.peerFailed(globalRank, cause));
+    groups.forEach(g -> g.peerFailed(globalRank, cause));
   }
 
   /** It ended well: what it had to do in its collectives is done. */

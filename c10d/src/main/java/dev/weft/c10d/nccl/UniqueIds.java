@@ -19,7 +19,7 @@ final class UniqueIds {
    * @param globalRanks what the communicator's ranks are called in messages
    */
   static ncclUniqueId share(
-      NcclBackend backend,
+      NcclGroup group,
       Store store,
       String key,
       int rank,
@@ -28,7 +28,7 @@ final class UniqueIds {
       Deadline deadline) {
     ncclUniqueId id = new ncclUniqueId();
     try {
-      exchange(id, backend, store, key, rank, size, globalRanks, deadline);
+      exchange(id, group, store, key, rank, size, globalRanks, deadline);
       return id;
     } catch (RuntimeException | Error e) {
       id.close();
@@ -38,7 +38,7 @@ final class UniqueIds {
 
   private static void exchange(
       ncclUniqueId id,
-      NcclBackend backend,
+      NcclGroup group,
       Store store,
       String key,
       int rank,
@@ -53,7 +53,7 @@ final class UniqueIds {
         store.set(key, bytes);
       }
     }
-    new Arrivals(backend.member(), store, deadline)
+    new Arrivals(group.member(), store, deadline)
         .await(key + "/here", "making a communicator", rank, size, globalRanks);
     if (rank == 0) {
       return;
