@@ -1,6 +1,8 @@
 package dev.weft.bench;
 
 import dev.weft.tensor.TensorScope;
+import java.lang.management.CompilationMXBean;
+import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.function.Function;
 import java.util.function.IntFunction;
@@ -9,6 +11,11 @@ import java.util.function.Supplier;
 /** Times calls on the calling thread, after the compiler has had its time. */
 final class Timing {
   private static final int ROUNDS = 7;
+  private static final CompilationMXBean COMPILER = ManagementFactory.getCompilationMXBean();
+  private static final long QUIET_NANOS = 200_000_000;
+
+  /** How many times as long as asked for a warm-up may go on. */
+  private static final int LIMIT = 10;
 
   private final int calls;
   private final long warmUpNanos;
@@ -41,15 +48,37 @@ final class Timing {
    */
   Result warm(Supplier<?> call, int divisor) {
     int n = Math.max(1, calls / divisor);
-    long end = System.nanoTime() + warmUpNanos;
-    while (System.nanoTime() < end) {
-      double unused = round(call, Math.min(n, 200));
-    }
+    warmUp(call, Math.min(n, 200));
     double[] micros = new double[ROUNDS];
     for (int r = 0; r < ROUNDS; r++) {
       micros[r] = round(call, n);
     }
     return Result.of(micros);
+  }
+
+  /**
+   * Repeats calls for the time that was asked for, and on until the compiler has been done with
+   * nothing new for a while: on a busy machine it gets too little time to keep up.
+   */
+  private void warmUp(Supplier<?> call, int n) {
+    long begin = System.nanoTime();
+    long compiled = COMPILER.getTotalCompilationTime();
+    long quietSince = begin;
+    long quiet = Math.min(QUIET_NANOS, warmUpNanos);
+    while (true) {
+      double unused = round(call, n);
+      long now = System.nanoTime();
+      long spent = now - begin;
+      long total = COMPILER.getTotalCompilationTime();
+      if (total != compiled) {
+        compiled = total;
+        quietSince = now;
+      }
+      boolean settled = spent >= warmUpNanos && now - quietSince >= quiet;
+      if (settled || spent >= LIMIT * warmUpNanos) {
+        return;
+      }
+    }
   }
 
   // Read by nobody; keeps results from being optimised away.
