@@ -17,6 +17,7 @@ final class Mailbox implements PeerListener {
   private final Set<Watcher> watchers = ConcurrentHashMap.newKeySet();
   private final ParcelBox parcels = new ParcelBox();
   private volatile @Nullable Failure failure;
+  private volatile boolean closed;
 
   /** Hears that another rank has ended; a null failure means well. */
   interface Watcher {
@@ -39,6 +40,9 @@ final class Mailbox implements PeerListener {
 
   void deliver(Key key, Message message) {
     inbox(key).add(message);
+    if (closed) {
+      close(key);
+    }
   }
 
   /** Forgets a key that is done with. */
@@ -57,6 +61,12 @@ final class Mailbox implements PeerListener {
       }
     }
     parcels.closeGroup(group);
+  }
+
+  /** The rank has left: lets go of all messages that have come, and of what still comes. */
+  void close() {
+    closed = true;
+    inboxes.keySet().forEach(this::close);
   }
 
   ParcelBox parcels() {

@@ -136,6 +136,7 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
     all.forEach(c -> c.end(null));
     loop.close();
     all.forEach(TcpConnection::release);
+    mailbox.close();
   }
 
   private static void shutDownOutput(TcpConnection c) {
