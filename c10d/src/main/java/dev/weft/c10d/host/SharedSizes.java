@@ -36,9 +36,7 @@ final class SharedSizes {
   static SharedLayout layout(int ranks, Map<String, String> environment) {
     int chunk = value(environment, CHUNK, Math.min(CHUNK_BYTES, CHUNKS_BYTES / ranks), 1);
     return new SharedLayout(
-        ranks,
-        value(environment, INLINE, INLINE_BYTES, 0),
-        Math.max(LEAST_PART * ranks, chunk));
+        ranks, value(environment, INLINE, INLINE_BYTES, 0), Math.max(LEAST_PART * ranks, chunk));
   }
 
   /** For the messages of two ranks, one way. */
