@@ -214,6 +214,8 @@ final class FailureHandling {
         for (RankContext rank : localRanks()) {
           RankStatus.publish(store, rank.rank(), rank.flightRecorder());
         }
+      } else if (watching) {
+        RankStatus.publish(store, context.rank(), context.flightRecorder()); // not a second old
       }
       String text = RankStatus.report(store, group, ranks);
       LOG.warn("{}", text);

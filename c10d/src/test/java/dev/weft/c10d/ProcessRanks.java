@@ -23,7 +23,7 @@ public final class ProcessRanks {
   }
 
   /** A rank with these variables alone. */
-  static RankContext rank(
+  public static RankContext rank(
       int rank, int size, Store store, Duration timeout, Map<String, String> environment) {
     return new RankContext(
         rank,

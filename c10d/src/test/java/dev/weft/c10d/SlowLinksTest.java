@@ -8,6 +8,7 @@ import dev.weft.tensor.memory.HostMemory;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -68,6 +69,36 @@ class SlowLinksTest {
               }
             });
     assertThat(HostMemory.liveBytes() - before).isLessThan(4_000_000);
+  }
+
+  /** A rank that has all it needs leaves while another still waits for a third one's data. */
+  @Test
+  void whoHasLeftIsHeardToTheEnd() {
+    CountDownLatch there = new CountDownLatch(1);
+    LocalWorld.of(3)
+        .slowLinks(new LinkShape(1, Duration.ofMillis(1), 1e6))
+        .timeout(Duration.ofSeconds(60))
+        .run(
+            rank -> {
+              // From rank 0 to rank 1: 2 s. All other ways: some milliseconds.
+              long[] in = {2_000, rank == 0 ? 500_000 : 2_000, 2_000};
+              long[] out = {2_000, 2_000, 2_000};
+              out[0] = rank == 1 ? 500_000 : 2_000;
+              float[] mine = new float[(int) (in[0] + in[1] + in[2])];
+              java.util.Arrays.fill(mine, rank + 1);
+              Tensor input = Tensor.of(mine, mine.length);
+              int length = (int) (out[0] + out[1] + out[2]);
+              Tensor output = Tensor.of(new float[length], length);
+              Work unused =
+                  Distributed.world()
+                      .allToAllSingle(output, input, out, in, CollectiveOptions.SYNC);
+              assertThat(output.toFloatArray()[(int) (out[0] + out[1] + 5)]).isEqualTo(3);
+              if (rank == 1) {
+                there.countDown();
+              } else if (rank == 0) {
+                there.await(); // who leaves sends all at once, and this rank's data are to be late
+              }
+            });
   }
 
   @Test

@@ -226,6 +226,9 @@ class WatchdogTest {
                 assertThat(e).isInstanceOf(OperationTimeoutException.class);
                 assertThat(e.getSuppressed()).hasSize(1);
                 assertThat(e.getSuppressed()[0])
+                    .hasMessageContaining(
+                        "rank 0 has given up barrier (seq 2) of group 'world'"
+                            + " (OperationTimeoutException) (told ")
                     .hasMessageContaining("rank 1 is in barrier (seq 1) of group 'group[1,2]#1'")
                     .hasMessageContaining("the others wait for rank 2");
               } else if (rank == 1) {
@@ -277,6 +280,9 @@ class WatchdogTest {
                 assertThat(e.getSuppressed()).hasSize(1);
                 assertThat(e.getSuppressed()[0])
                     .hasMessageContaining("desync report of group 'world'")
+                    .hasMessageContaining(
+                        "rank 0 has given up barrier (seq 2) of group 'world'"
+                            + " (OperationTimeoutException) (told ")
                     .hasMessageContaining("rank 1 is in barrier (seq 1) of group 'group[1,2]#1'")
                     .hasMessageContaining("rank 2 is in no call, and ended barrier (collective 1)")
                     .hasMessageContaining("the others wait for rank 2");

@@ -33,8 +33,9 @@ import org.jspecify.annotations.Nullable;
  * A {@link CommunicationHook} that sends matrices as products of two thin ones: PowerSGD (Vogels,
  * Karimireddy and Jaggi, "PowerSGD: Practical Low-Rank Gradient Compression for Distributed
  * Optimization", NeurIPS 2019, algorithms 1 and 2). What the approximation leaves out of a gradient
- * is added to the next one (error feedback). Gradients of one dimension, and matrices that would
- * not become smaller, are averaged as they are.
+ * is added to the next one (error feedback). What is not finite, of a step whose gradients have
+ * overflowed, is not: the feedback stays what it was before. Gradients of one dimension, and
+ * matrices that would not become smaller, are averaged as they are.
  *
  * <p>One object for one model on one rank, with the same options on all ranks; used by the thread
  * that acts for the rank. Its state takes the memory of the compressed gradients in float32.
@@ -198,7 +199,8 @@ public final class PowerSgd implements CommunicationHook, AutoCloseable {
       try (TensorScope scope = TensorScope.openWithoutWaiting()) {
         Tensor fresh = Random.randn(generator, DType.FLOAT32, q.shape());
         fresh = fresh.to(q.device()).to(dtype);
-        Tensor there = Compare.gt(Extrema.amax(Unary.abs(q), new int[] {0}, true), 0);
+        Tensor largest = Extrema.amax(Unary.abs(q), new int[] {0}, true);
+        Tensor there = Compare.logicalAnd(Compare.gt(largest, 0), isFinite(largest));
         Parts.copy((StridedTensor) Compare.where(there, q, fresh), q);
       }
     }
@@ -270,17 +272,21 @@ public final class PowerSgd implements CommunicationHook, AutoCloseable {
       return Parts.piece(qs, f.q, f.matrix.size(1), f.columns);
     }
 
-    /** This rank's gradient less what all agreed on. */
+    /** This rank's gradient less what all agreed on; where that is no number, as before. */
     private void keepError(Factors f, Tensor approximation) {
-      if (f.state.error != null) {
-        f.state.error.close();
-        f.state.error = null;
-      }
+      StridedTensor before = f.state.error;
       if (errorFeedback) {
         Tensor unused = InPlace.sub(f.matrix, approximation);
+        Tensor otherwise = before == null ? Creation.zerosLike(f.matrix) : before;
+        Tensor kept = Compare.where(isFinite(f.matrix), f.matrix, otherwise);
+        Parts.copy((StridedTensor) kept, f.matrix);
         f.state.error = f.matrix;
       } else {
         f.matrix.close();
+        f.state.error = null;
+      }
+      if (before != null) {
+        before.close();
       }
     }
   }
@@ -310,6 +316,10 @@ public final class PowerSgd implements CommunicationHook, AutoCloseable {
         unused = InPlace.mul(column, inverse);
       }
     }
+  }
+
+  private static Tensor isFinite(Tensor x) {
+    return Compare.eq(Pointwise.sub(x, x), 0); // infinity less infinity is no number
   }
 
   private static Tensor one(Tensor like) {

@@ -77,6 +77,44 @@ class PowerSgdTest {
         });
   }
 
+  /**
+   * A step that overflowed on one rank is over with the next one, as that of a plain average is.
+   */
+  @ParameterizedTest
+  @ValueSource(floats = {Float.NaN, Float.POSITIVE_INFINITY})
+  void whatIsNoNumberIsNotFedBack(float broken) {
+    LocalWorld.run(
+        2,
+        r -> {
+          Sequential m = new Sequential(new Linear(weights(1, 16, WIDTH), null));
+          Sequential plain = new Sequential(new Linear(weights(1, 16, WIDTH), null));
+          PowerSgd hook = hook(2);
+          Ddp compressed = ddp(m, hook);
+          Ddp whole = ddp(plain, CommunicationHook.allReduce());
+          for (int step = 0; step < 4; step++) {
+            Tensor x = rows(2 * step + r, 2 * step + r + 1, WIDTH);
+            if (step == 1 && r == 1) {
+              x = Pointwise.mul(x, broken);
+            }
+            Reductions.sum(compressed.call(x)).backward();
+            Reductions.sum(whole.call(x)).backward();
+            float[] got = gradients(m).get(0);
+            if (step == 1) {
+              double sum = 0;
+              for (float g : got) {
+                sum += g;
+              }
+              assertThat(sum).isNotFinite();
+            } else {
+              assertThat(got).containsExactly(gradients(plain).get(0), offset(1e-5f));
+            }
+            m.zeroGrad();
+            plain.zeroGrad();
+          }
+          hook.close();
+        });
+  }
+
   /** A gradient of full rank that stays the same; what each step loses comes later. */
   private static List<float[]> sums(boolean feedback, int steps) {
     return LocalWorld.call(

@@ -13,8 +13,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Where a rank is: the call it is in, or the last one it has ended, in each group. Ranks tell it
- * through the store; when an operation times out, the ranks' words make a desync report. Stateless.
+ * Where a rank is: the call it is in or has given up, or the last one it has ended, in each group.
+ * Ranks tell it through the store; when an operation times out, the ranks' words make a desync
+ * report. Stateless.
  */
 public final class RankStatus {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -41,19 +42,30 @@ public final class RankStatus {
       last.put("call", call.name() + (call.isP2p() ? " (message " : " (collective "));
       last.put("seq", call.sequenceNumber());
       last.put("active", call.isActive());
+      last.put("failed", call.failure() != null);
       if (call.isActive() && !out.has("stuck")) {
-        out.put(
-            "stuck",
-            call.name()
-                + " (seq "
-                + call.sequenceNumber()
-                + ") of group '"
-                + call.group().name()
-                + "'");
+        out.put("stuck", place(call));
         out.put("stuck_group", call.group().name());
+      }
+      out.remove(List.of("gave_up", "gave_up_group"));
+      String failure = call.failure();
+      if (failure != null) {
+        out.put("gave_up", place(call) + " (" + kind(failure) + ")");
+        out.put("gave_up_group", call.group().name());
       }
     }
     return out;
+  }
+
+  private static String place(RecordedCall call) {
+    String group = call.group().name();
+    return call.name() + " (seq " + call.sequenceNumber() + ") of group '" + group + "'";
+  }
+
+  /** An exception's class, without its package. */
+  private static String kind(String failure) {
+    String type = failure.substring(0, failure.concat(":").indexOf(':'));
+    return type.substring(type.lastIndexOf('.') + 1);
   }
 
   /**
@@ -87,14 +99,17 @@ public final class RankStatus {
       JsonNode last = status.path("groups").path(group);
       boolean stuck = status.has("stuck");
       StringBuilder line = new StringBuilder("rank " + rank);
+      String where = status.path("gave_up_group").asText();
       if (stuck) {
         line.append(" is in ").append(status.get("stuck").asText());
+        where = status.path("stuck_group").asText();
+      } else if (status.has("gave_up")) {
+        line.append(" has given up ").append(status.get("gave_up").asText());
       } else {
         line.append(" is in no call");
       }
-      if (!stuck || !status.path("stuck_group").asText().equals(group)) {
-        line.append(
-            last.isMissingNode() ? ", and made none here" : ", and ended " + call(last) + " here");
+      if (!where.equals(group)) {
+        line.append(last.isMissingNode() ? ", and made none here" : ended(last));
       }
       line.append(" (told ")
           .append(Math.max(0, now - status.path("time_ms").asLong()))
@@ -114,8 +129,9 @@ public final class RankStatus {
                 + (behind.size() == 1 ? "rank " + behind.get(0) : "ranks " + behind));
   }
 
-  private static String call(JsonNode last) {
-    return last.path("call").asText() + last.path("seq").asLong() + ")";
+  private static String ended(JsonNode last) {
+    String verb = last.path("failed").asBoolean() ? ", and gave up " : ", and ended ";
+    return verb + last.path("call").asText() + last.path("seq").asLong() + ") here";
   }
 
   private static @Nullable JsonNode read(Store store, int rank) {

@@ -131,6 +131,11 @@ public final class RecordedCall {
     return !retired;
   }
 
+  /** Why it failed, or null unless it has. */
+  @Nullable String failure() {
+    return failure;
+  }
+
   /** Its number among the group's collectives, or messages. */
   public long sequenceNumber() {
     return p2p ? p2pSeq : collectiveSeq;

@@ -73,6 +73,14 @@ abstract class Connection implements Link, Incoming.Sink {
   }
 
   @Override
+  public void give(Key key, int source, long address, long bytes) {
+    Payload given = new Payload.Owned(address, bytes);
+    enqueue(
+        new Outgoing(
+            Frame.piece(key, source, bytes), new Piece(address, bytes), checked, given::release));
+  }
+
+  @Override
   public void wake() {
     enqueue(outgoing(Frame.about(Frame.WAKE, 0)));
   }

@@ -227,6 +227,7 @@ final class FabricEndpoint implements Endpoint, FabricConnection.Owner {
         c.free();
       }
     }
+    mailbox.close();
     if (!flushed) {
       LOG.warn(
           "rank {} could not tell all others that it leaves; {} still has its data",

@@ -113,8 +113,19 @@ final class HostGroup implements Round.Pause {
     mailbox().wakeAll();
   }
 
+  /** Tells the others that this rank has given a collective up, which ends them on all. */
+  void giveUp(long sequence, String why) {
+    byte[] text = why.getBytes(StandardCharsets.UTF_8);
+    Key key = new Key(id, sequence, Key.GIVEN_UP);
+    for (int r = 0; r < size(); r++) {
+      if (r != rank()) {
+        link(r).send(key, rank(), null, text);
+      }
+    }
+  }
+
   /**
-   * Throws if the group was aborted.
+   * Throws if the group was aborted, or another rank has given up.
    *
    * @param what cannot end then, in words
    */
@@ -123,6 +134,10 @@ final class HostGroup implements Round.Pause {
     if (cause != null) {
       throw new DistributedException(
           what.get() + " cannot end: the group was aborted: " + cause, cause);
+    }
+    PeerFailedException gone = mailbox().givenUp(whole == null ? id : whole.id);
+    if (gone != null) {
+      throw new PeerFailedException(what.get() + " cannot end: " + gone.getMessage(), gone);
     }
   }
 

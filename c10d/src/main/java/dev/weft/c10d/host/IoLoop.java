@@ -28,7 +28,10 @@ final class IoLoop implements AutoCloseable {
       while (!closed) {
         int unused = selector.select(IoLoop::ready);
       }
-    } catch (IOException e) {
+    } catch (IOException | RuntimeException | Error e) {
+      if (closed) {
+        return; // with the selector
+      }
       for (SelectionKey key : selector.keys()) {
         ((TcpConnection) key.attachment()).end(e);
       }

@@ -1,6 +1,7 @@
 package dev.weft.c10d.host;
 
 import dev.weft.tensor.DType;
+import dev.weft.tensor.memory.HostMemory;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,6 +18,14 @@ interface Link {
 
   /** Sends memory, which must stay as it is until {@code loans} are back. */
   void lend(Key key, int source, long address, long bytes, Loans loans);
+
+  /**
+   * Sends memory that is the message's from now on: it is freed when it has been read, or when
+   * nobody will read it, and outlives its sender.
+   *
+   * @param address a block of {@link HostMemory}
+   */
+  void give(Key key, int source, long address, long bytes);
 
   /** Has the rank look again at what it waits for. */
   void wake();

@@ -20,7 +20,8 @@ final class Loans {
   private final List<Runnable> reclaims = new ArrayList<>();
   private final Thread lender = Thread.currentThread();
 
-  Payload lend(long address, long bytes) {
+  /** Lends memory to another thread of this JVM. */
+  Loan lend(long address, long bytes) {
     Loan loan = new Loan(address, bytes);
     int unused = out.incrementAndGet();
     all.add(loan);
@@ -52,9 +53,7 @@ final class Loans {
   /** Takes back everything; when this returns nobody reads the memory any more. */
   void revoke() {
     for (Loan loan : all) {
-      if (loan.state.compareAndSet(LENT, BACK)) {
-        int unused = out.decrementAndGet();
-      }
+      boolean unused = loan.takeBack();
     }
     reclaims.forEach(Runnable::run);
     while (!allBack()) {
@@ -62,23 +61,24 @@ final class Loans {
     }
   }
 
-  /** Takes back what nobody has read; false when something is being read or has been. */
-  boolean revokeUnread() {
-    boolean all = true;
-    for (Loan loan : this.all) {
-      all &= loan.state.compareAndSet(LENT, BACK);
-    }
-    return all;
-  }
-
-  private final class Loan extends Payload {
+  /** One piece of memory that is lent. */
+  final class Loan extends Payload {
     private final long address;
     private final long bytes;
     private final AtomicInteger state = new AtomicInteger(LENT);
 
-    Loan(long address, long bytes) {
+    private Loan(long address, long bytes) {
       this.address = address;
       this.bytes = bytes;
+    }
+
+    /** Takes it back; false when it is being read or has been. */
+    boolean takeBack() {
+      boolean taken = state.compareAndSet(LENT, BACK);
+      if (taken) {
+        oneBack();
+      }
+      return taken;
     }
 
     @Override

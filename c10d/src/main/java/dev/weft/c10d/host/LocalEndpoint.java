@@ -29,7 +29,7 @@ final class LocalEndpoint implements Endpoint {
     return new LocalEndpoint(context.rank(), hub);
   }
 
-  private LocalEndpoint(int rank, Hub hub) {
+  LocalEndpoint(int rank, Hub hub) {
     this.rank = rank;
     this.hub = hub;
   }
@@ -45,7 +45,9 @@ final class LocalEndpoint implements Endpoint {
   }
 
   @Override
-  public void close() {}
+  public void close() {
+    mailbox().close();
+  }
 
   /** Puts messages into a mailbox of this JVM. */
   private static final class LocalLink implements Link {
@@ -67,6 +69,11 @@ final class LocalEndpoint implements Endpoint {
     }
 
     @Override
+    public void give(Key key, int source, long address, long bytes) {
+      target.deliver(key, new Message(source, null, new Payload.Owned(address, bytes)));
+    }
+
+    @Override
     public void wake() {
       target.wakeAll();
     }
@@ -78,8 +85,7 @@ final class LocalEndpoint implements Endpoint {
 
     @Override
     public Posting prepare(Letter letter) {
-      Loans loans = new Loans();
-      Payload payload = loans.lend(letter.piece().address(), letter.piece().bytes());
+      Loans.Loan payload = new Loans().lend(letter.piece().address(), letter.piece().bytes());
       Parcel parcel =
           new Parcel(
               letter.group(),
@@ -97,7 +103,7 @@ final class LocalEndpoint implements Endpoint {
 
         @Override
         public boolean cancel() {
-          return loans.revokeUnread();
+          return payload.takeBack();
         }
       };
     }

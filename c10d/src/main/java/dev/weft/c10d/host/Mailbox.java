@@ -1,5 +1,6 @@
 package dev.weft.c10d.host;
 
+import dev.weft.c10d.PeerFailedException;
 import dev.weft.c10d.PeerListener;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -15,8 +16,10 @@ final class Mailbox implements PeerListener {
   private final Set<Thread> waiters = ConcurrentHashMap.newKeySet();
   private final Set<Integer> left = ConcurrentHashMap.newKeySet();
   private final Set<Watcher> watchers = ConcurrentHashMap.newKeySet();
+  private final ConcurrentHashMap<Long, PeerFailedException> givenUp = new ConcurrentHashMap<>();
   private final ParcelBox parcels = new ParcelBox();
   private volatile @Nullable Failure failure;
+  private volatile boolean closed;
 
   /** Hears that another rank has ended; a null failure means well. */
   interface Watcher {
@@ -38,7 +41,18 @@ final class Mailbox implements PeerListener {
   }
 
   void deliver(Key key, Message message) {
+    if (key.phase() == Key.GIVEN_UP) {
+      String why = message.text();
+      PeerFailedException first = givenUp.putIfAbsent(key.group(), new PeerFailedException(why));
+      if (first == null) {
+        wakeAll();
+      }
+      return;
+    }
     inbox(key).add(message);
+    if (closed) {
+      close(key);
+    }
   }
 
   /** Forgets a key that is done with. */
@@ -56,7 +70,19 @@ final class Mailbox implements PeerListener {
         close(key);
       }
     }
+    givenUp.remove(group);
     parcels.closeGroup(group);
+  }
+
+  /** Why another rank has given up the collectives of a group, or null. */
+  @Nullable PeerFailedException givenUp(long group) {
+    return givenUp.isEmpty() ? null : givenUp.get(group);
+  }
+
+  /** The rank has left: lets go of all messages that have come, and of what still comes. */
+  void close() {
+    closed = true;
+    inboxes.keySet().forEach(this::close);
   }
 
   ParcelBox parcels() {

@@ -23,9 +23,11 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -49,6 +51,11 @@ final class Meeting {
   private static final byte OTHER_TRANSPORT = 2;
   private static final Duration TELLING = Duration.ofSeconds(1);
 
+  /** How often who waits looks whether a rank has failed. */
+  private static final Duration LOOK = Duration.ofMillis(300);
+
+  private static final long RETRY_NANOS = 10_000_000;
+
   private final RankContext context;
   private final HostTransport transport;
   private final Maker maker;
@@ -56,7 +63,9 @@ final class Meeting {
   private final Deadline deadline;
   private final byte[] secret = new byte[SECRET];
   private final ConcurrentMap<Integer, TcpConnection> accepted = new ConcurrentHashMap<>();
-  private volatile @Nullable RendezvousException differing;
+  private volatile @Nullable RendezvousException refused;
+  private volatile String lastStranger = "";
+  private long looked = System.nanoTime();
 
   /**
    * A meeting.
@@ -72,10 +81,26 @@ final class Meeting {
     new SecureRandom().nextBytes(secret);
   }
 
+  /**
+   * What a rank has to know before it meets the others; what fails here is told to them, who would
+   * wait for it.
+   */
+  static <T> T prepared(RankContext context, Supplier<T> maker) {
+    try {
+      return maker.get();
+    } catch (IllegalArgumentException e) {
+      RendezvousException told =
+          new RendezvousException(
+              "rank " + context.rank() + " cannot meet the others: " + e.getMessage(), e);
+      tellOthers(context, told);
+      throw told;
+    }
+  }
+
   List<TcpConnection> connect() throws IOException {
-    InetAddress address = HostAddress.choose(context.masterAddress());
     List<TcpConnection> all = new ArrayList<>();
     try (ServerSocketChannel listener = ServerSocketChannel.open()) {
+      InetAddress address = HostAddress.choose(context.masterAddress());
       listener.bind(new InetSocketAddress(address, 0), context.worldSize());
       InetSocketAddress bound = (InetSocketAddress) listener.getLocalAddress();
       LOG.debug("rank {} listens on {}", context.rank(), bound);
@@ -101,7 +126,7 @@ final class Meeting {
       }
       awaitHigher();
     } catch (RuntimeException | IOException e) {
-      tellOthers(e);
+      tellOthers(context, e);
       all.addAll(accepted.values());
       all.forEach(c -> c.end(null));
       throw e;
@@ -111,10 +136,10 @@ final class Meeting {
   }
 
   /** Says why this rank does not come, for those who then find it gone. */
-  private void tellOthers(Exception why) {
+  private static void tellOthers(RankContext context, Exception why) {
     try {
       FailureNotice unused =
-          FailureNotice.of(context.rank(), why).publish(store.withTimeout(TELLING));
+          FailureNotice.of(context.rank(), why).publish(context.store().withTimeout(TELLING));
     } catch (DistributedException | IllegalStateException e) {
       LOG.debug("rank {} could not tell why it does not come", context.rank(), e);
     }
@@ -128,6 +153,30 @@ final class Meeting {
     } catch (DistributedException | IllegalStateException e) {
       LOG.debug("nobody has told why rank {} ended the connection", peer, e);
       return "";
+    }
+  }
+
+  /** Ends the wait for ranks that do not come since one of them has failed. */
+  private void checkNotices() {
+    looked = System.nanoTime();
+    Optional<FailureNotice> notice;
+    try {
+      notice = FailureNotice.read(store.withTimeout(TELLING));
+    } catch (DistributedException | IllegalStateException e) {
+      // Its host may have met all and left again, and taken it along.
+      LOG.debug("the store does not tell whether a rank has failed", e);
+      return;
+    }
+    if (notice.isPresent() && notice.get().rank() != context.rank()) {
+      FailureNotice first = notice.get();
+      throw new RendezvousException(
+          "rank "
+              + context.rank()
+              + " cannot meet the others: rank "
+              + first.rank()
+              + " failed before that: "
+              + first.reason(),
+          Notices.asFailure(first));
     }
   }
 
@@ -197,20 +246,26 @@ final class Meeting {
   }
 
   private String told(int peer) {
-    try {
-      store.waitFor(List.of(key(peer)), deadline.remaining());
-      return new String(store.get(key(peer)), UTF_8);
-    } catch (StoreTimeoutException e) {
-      throw new RendezvousException(
-          "rank "
-              + context.rank()
-              + " waited "
-              + deadline
-              + " for rank "
-              + peer
-              + " to come to the world of "
-              + context.worldSize(),
-          e);
+    while (true) {
+      Duration left = deadline.remaining();
+      try {
+        store.waitFor(List.of(key(peer)), left.compareTo(LOOK) < 0 ? left : LOOK);
+        return new String(store.get(key(peer)), UTF_8);
+      } catch (StoreTimeoutException e) {
+        checkNotices();
+        if (deadline.hasPassed()) {
+          throw new RendezvousException(
+              "rank "
+                  + context.rank()
+                  + " waited "
+                  + deadline
+                  + " for rank "
+                  + peer
+                  + " to come to the world of "
+                  + context.worldSize(),
+              e);
+        }
+      }
     }
   }
 
@@ -227,6 +282,13 @@ final class Meeting {
           return;
         }
         LOG.debug("a connection was not accepted", e);
+        lastStranger = "; the last connection was not accepted: " + e.getMessage();
+        LockSupport.parkNanos(this, RETRY_NANOS); // where there are no sockets left, say
+      } catch (RuntimeException | Error e) {
+        refused =
+            new RendezvousException(
+                "rank " + context.rank() + " cannot let other ranks in any more: " + e, e);
+        return;
       }
     }
   }
@@ -251,12 +313,13 @@ final class Meeting {
       if (theirs != transport) {
         channel.socket().getOutputStream().write(OTHER_TRANSPORT);
         channel.close();
-        differing = differs(peer, theirs);
+        refused = differs(peer, theirs);
         return;
       }
+      TcpConnection made = maker.make(peer, channel);
       channel.socket().getOutputStream().write(WELCOME);
-      accepted.putIfAbsent(peer, maker.make(peer, channel));
-    } catch (IOException e) {
+      accepted.putIfAbsent(peer, made);
+    } catch (IOException | RuntimeException | Error e) {
       channel.close();
       throw e;
     }
@@ -265,9 +328,12 @@ final class Meeting {
   private void awaitHigher() {
     int first = context.rank() + 1;
     while (accepted.size() < context.worldSize() - first) {
-      RendezvousException other = differing;
+      RendezvousException other = refused;
       if (other != null) {
         throw other;
+      }
+      if (System.nanoTime() - looked > LOOK.toNanos()) {
+        checkNotices();
       }
       if (deadline.hasPassed()) {
         List<Integer> missing =
@@ -283,7 +349,8 @@ final class Meeting {
                 + " for ranks "
                 + missing
                 + " to come to the world of "
-                + context.worldSize());
+                + context.worldSize()
+                + lastStranger);
       }
       LockSupport.parkNanos(this, Duration.ofMillis(1).toNanos());
       if (Thread.currentThread().isInterrupted()) {

@@ -1,5 +1,6 @@
 package dev.weft.c10d.host;
 
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -9,4 +10,9 @@ import org.jspecify.annotations.Nullable;
  * @param signature what the sender calls, in an opening
  * @param payload data, or null where the phase carries none
  */
-record Message(int source, @Nullable Signature signature, @Nullable Payload payload) {}
+record Message(int source, @Nullable Signature signature, @Nullable Payload payload) {
+  /** What came along, as text. */
+  String text() {
+    return ((Payload.Inline) Objects.requireNonNull(payload)).text();
+  }
+}

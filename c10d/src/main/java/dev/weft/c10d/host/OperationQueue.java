@@ -77,12 +77,29 @@ final class OperationQueue {
         r.awaitLoans();
       } catch (RuntimeException | Error e) {
         broken = e;
+        tellOthers(e);
         boolean unused = fail(e);
         return;
       } finally {
         round = null;
       }
       boolean unused = complete();
+    }
+
+    /** The others know of what is common to all, and of what each finds out by itself. */
+    private void tellOthers(Throwable e) {
+      Round r = round;
+      boolean own = !(e instanceof DistributedException) || (r != null && r.wasInterrupted());
+      if (!own) {
+        return;
+      }
+      String call = opName() + " (seq " + sequenceNumber() + ")";
+      try {
+        int rank = group.globalRank(group.rank());
+        group.giveUp(sequenceNumber(), "rank " + rank + " has given up " + call + ": " + e);
+      } catch (RuntimeException other) {
+        e.addSuppressed(other); // nobody is there to be told
+      }
     }
 
     @Override

@@ -36,6 +36,7 @@ final class Round implements AutoCloseable {
   private final @Nullable Round whole;
   private @Nullable Loans @Nullable [] loans;
   private @Nullable List<Key> keys;
+  private boolean interrupted;
   private final Supplier<String> words = this::describe;
   private volatile @Nullable Supplier<List<Integer>> missing;
 
@@ -209,7 +210,7 @@ final class Round implements AutoCloseable {
   String toldBy(int phase, int rank) {
     boolean[] from = new boolean[group.size()];
     from[rank] = true;
-    return text(collect(key(phase), from)[rank]);
+    return collect(key(phase), from)[rank].text();
   }
 
   /** Waits for what all ranks tell; the own words are given. */
@@ -217,13 +218,9 @@ final class Round implements AutoCloseable {
     Message[] messages = collect(key(phase), others());
     String[] out = new String[messages.length];
     for (int r = 0; r < out.length; r++) {
-      out[r] = r == group.rank() ? own : text(messages[r]);
+      out[r] = r == group.rank() ? own : messages[r].text();
     }
     return out;
-  }
-
-  private static String text(Message message) {
-    return ((Payload.Inline) Objects.requireNonNull(message.payload())).text();
   }
 
   private Loans loansTo(int rank) {
@@ -319,7 +316,7 @@ final class Round implements AutoCloseable {
         LockSupport.parkNanos(this, PAUSE_NANOS);
       }
       if (Thread.currentThread().isInterrupted()) {
-        throw new DistributedException(describe() + " was interrupted");
+        throw interrupted();
       }
     }
   }
@@ -366,7 +363,7 @@ final class Round implements AutoCloseable {
     awaits(absent);
     mailbox.enroll(thread);
     try {
-      for (int turn = 0; ; turn = Math.min(turn + 1, Spinning.YIELDS)) {
+      for (int turn = 0; ; turn = Math.min(turn, Integer.MAX_VALUE - 1) + 1) {
         // Looked at before the messages: who has left by now has sent all it will.
         Set<Integer> left = mailbox.left();
         Failure failure = mailbox.failure();
@@ -385,15 +382,26 @@ final class Round implements AutoCloseable {
           throw timedOut(absent.get(), undone);
         }
         how.pause(this, nanos, turn);
-        if (Thread.interrupted()) {
-          thread.interrupt();
-          throw new DistributedException(describe() + " was interrupted");
+        if (thread.isInterrupted()) {
+          throw interrupted();
         }
       }
     } finally {
       mailbox.resign(thread);
       awaits(null);
     }
+  }
+
+  private DistributedException interrupted() {
+    for (Round r = this; r != null; r = r.whole) {
+      r.interrupted = true;
+    }
+    return new DistributedException(describe() + " was interrupted");
+  }
+
+  /** Whether its thread was interrupted, which ends it on this rank alone. */
+  boolean wasInterrupted() {
+    return interrupted;
   }
 
   private void awaits(@Nullable Supplier<List<Integer>> absent) {

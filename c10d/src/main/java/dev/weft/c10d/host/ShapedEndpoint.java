@@ -1,41 +1,42 @@
 package dev.weft.c10d.host;
 
+import dev.weft.c10d.DistributedException;
 import dev.weft.c10d.LinkShape;
 import dev.weft.tensor.memory.HostMemory;
 import dev.weft.tensor.memory.Memory;
-import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.Iterator;
 import java.util.List;
 import java.util.PriorityQueue;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * An endpoint whose ways to some ranks are slow, see {@link LinkShape}. Messages for them wait in
- * one thread's queue until they are due; those of one way keep their order. Thread-safe.
+ * one thread's queue until they are due; those of one way keep their order. Data are copied when
+ * they are sent, and the copy goes along with the message. Thread-safe.
  */
 final class ShapedEndpoint implements Endpoint, Runnable {
+  private static final Logger LOG = LoggerFactory.getLogger(ShapedEndpoint.class);
+
   private final Endpoint inner;
   private final LinkShape shape;
   // Null where the way is as it was.
-  private static final long READ_NANOS = 4_000_000_000L;
-
   private final @Nullable Link[] slow;
   private final PriorityQueue<Held> queue =
       new PriorityQueue<>(Comparator.comparingLong(Held::due).thenComparingLong(Held::number));
   private final Thread thread;
   private long numbers;
   private boolean closed;
+  private boolean broken;
 
-  /** A message on its way. */
-  private record Held(long due, long number, Runnable deliver) {}
-
-  /** Bytes that are on their way, in memory of their own. */
-  private record Copy(long address, long bytes, Loans loans) {}
-
-  // The thread's. One that has been read goes after the next message.
-  private final List<Copy> copies = new ArrayList<>();
+  /**
+   * A message on its way.
+   *
+   * @param drop lets go of it in place of {@code deliver}
+   */
+  private record Held(long due, long number, Runnable deliver, Runnable drop) {}
 
   ShapedEndpoint(Endpoint inner, LinkShape shape, int rank, int worldSize) {
     this.inner = inner;
@@ -65,16 +66,43 @@ final class ShapedEndpoint implements Endpoint, Runnable {
     inner.pause(blocker, nanos, turn);
   }
 
-  /** Delivers what is due; after the end what is left, at once. */
+  /**
+   * What cannot be delivered ends everything on this rank: what waits for an answer to it would
+   * wait in vain.
+   */
   @Override
   public void run() {
+    try {
+      deliver();
+    } catch (RuntimeException | Error e) {
+      LOG.error("{} cannot deliver any more", thread.getName(), e);
+      DistributedException told =
+          new DistributedException(
+              "the thread that delivers over simulated slow links has failed: " + e, e);
+      mailbox().ended(new Failure(-1, told));
+      dropAll();
+    }
+  }
+
+  private void dropAll() {
+    List<Held> rest;
+    synchronized (queue) {
+      broken = true;
+      rest = List.copyOf(queue);
+      queue.clear();
+    }
+    rest.forEach(h -> h.drop.run());
+  }
+
+  /** Delivers what is due; after the end what is left, at once. */
+  private void deliver() {
     while (true) {
       Held next = null;
       long wait;
       synchronized (queue) {
         Held first = queue.peek();
         if (first == null && closed) {
-          break;
+          return;
         }
         wait = first == null ? Long.MAX_VALUE : first.due - System.nanoTime();
         if (first != null && (wait <= 0 || closed)) {
@@ -86,26 +114,6 @@ final class ShapedEndpoint implements Endpoint, Runnable {
         continue;
       }
       next.deliver.run();
-      freeCopies(false);
-    }
-    // What was sent last may not have been read yet, though the sender's part in it is over.
-    long end = System.nanoTime() + READ_NANOS;
-    while (copies.stream().anyMatch(c -> !c.loans.allBack()) && System.nanoTime() < end) {
-      LockSupport.parkNanos(this, 1_000_000);
-    }
-    freeCopies(true);
-  }
-
-  private void freeCopies(boolean all) {
-    for (Iterator<Copy> i = copies.iterator(); i.hasNext(); ) {
-      Copy c = i.next();
-      if (all) {
-        c.loans.revoke();
-      }
-      if (c.loans.allBack()) {
-        HostMemory.free(c.address, c.bytes);
-        i.remove();
-      }
     }
   }
 
@@ -134,10 +142,21 @@ final class ShapedEndpoint implements Endpoint, Runnable {
     }
 
     private void hold(long bytes, Runnable deliver) {
+      hold(bytes, deliver, () -> {});
+    }
+
+    private void hold(long bytes, Runnable deliver, Runnable drop) {
+      boolean late;
       synchronized (queue) {
-        long now = System.nanoTime();
-        free = (free == Long.MIN_VALUE ? now : Math.max(free, now)) + shape.occupiedNanos(bytes);
-        queue.add(new Held(free + shape.delay().toNanos(), numbers++, deliver));
+        late = broken;
+        if (!late) {
+          long now = System.nanoTime();
+          free = (free == Long.MIN_VALUE ? now : Math.max(free, now)) + shape.occupiedNanos(bytes);
+          queue.add(new Held(free + shape.delay().toNanos(), numbers++, deliver, drop));
+        }
+      }
+      if (late) {
+        drop.run();
       }
       LockSupport.unpark(thread);
     }
@@ -149,15 +168,17 @@ final class ShapedEndpoint implements Endpoint, Runnable {
 
     @Override
     public void lend(Key key, int source, long address, long bytes, Loans loans) {
-      long copy = HostMemory.allocate(bytes);
+      long copy = bytes == 0 ? 0 : HostMemory.allocate(bytes);
       Memory.copy(address, copy, bytes);
+      give(key, source, copy, bytes);
+    }
+
+    @Override
+    public void give(Key key, int source, long address, long bytes) {
       hold(
           bytes,
-          () -> {
-            Loans own = new Loans();
-            copies.add(new Copy(copy, bytes, own));
-            fast.lend(key, source, copy, bytes, own);
-          });
+          () -> fast.give(key, source, address, bytes),
+          new Payload.Owned(address, bytes)::release);
     }
 
     @Override

@@ -3,15 +3,11 @@ package dev.weft.c10d.host;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.io.IOException;
-import java.nio.file.DirectoryIteratorException;
-import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.security.SecureRandom;
-import java.time.Duration;
-import java.time.Instant;
 import java.util.HexFormat;
 import java.util.Map;
+import java.util.Objects;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -34,44 +30,13 @@ record SharedOffer(String machine, Path file, String token, SharedLayout layout)
   private static final Logger LOG = LoggerFactory.getLogger(SharedOffer.class);
   private static final Path DEFAULT_FOLDER = Path.of("/dev/shm");
   private static final Path BOOT_ID = Path.of("/proc/sys/kernel/random/boot_id");
-  private static final String PREFIX = "weft-";
-
-  /** Names are there for moments; one that is so old was left by a process that was killed. */
-  private static final Duration STALE = Duration.ofHours(1);
 
   /** A name for a new file; what is left of others in its folder is removed. */
   static Path newFile(Map<String, String> environment) {
     String named = environment.get(FOLDER);
     Path folder = named == null || named.isBlank() ? DEFAULT_FOLDER : Path.of(named.trim());
-    sweep(folder);
-    byte[] token = new byte[SharedSegment.TOKEN];
-    new SecureRandom().nextBytes(token);
-    return folder.resolve(PREFIX + HexFormat.of().formatHex(token));
-  }
-
-  private static void sweep(Path folder) {
-    String digits = "[0-9a-f]".repeat(2 * SharedSegment.TOKEN);
-    Instant oldest = Instant.now().minus(STALE);
-    try (DirectoryStream<Path> all = Files.newDirectoryStream(folder, PREFIX + digits)) {
-      for (Path file : all) {
-        deleteIfOlder(file, oldest);
-      }
-    } catch (IOException | DirectoryIteratorException e) {
-      LOG.debug("{} was not looked through for files that are left", folder, e);
-    }
-  }
-
-  /**
-   * Another rank may be faster, and a file may be another user's: the others are looked at still.
-   */
-  private static void deleteIfOlder(Path file, Instant oldest) {
-    try {
-      if (Files.getLastModifiedTime(file).toInstant().isBefore(oldest)) {
-        boolean unused = Files.deleteIfExists(file);
-      }
-    } catch (IOException e) {
-      LOG.debug("{} was left by a process that was killed, and stays", file, e);
-    }
+    SharedName.sweep(folder);
+    return folder.resolve(SharedName.random().text());
   }
 
   /** Makes the segment; the offer as text, or in one line why there is none. */
@@ -80,7 +45,7 @@ record SharedOffer(String machine, Path file, String token, SharedLayout layout)
       if (layout.bytes() > Integer.MAX_VALUE) {
         throw new IOException("it would have " + layout.bytes() + " bytes; 2^31 - 1 are the most");
       }
-      String token = file.getFileName().toString().substring(PREFIX.length());
+      String token = Objects.requireNonNull(SharedName.of(file)).token();
       SharedSegment.create(file, layout, HexFormat.of().parseHex(token));
       return new SharedOffer(thisMachine(environment), file, token, layout).text();
     } catch (IOException | RuntimeException e) {

@@ -19,17 +19,24 @@ final class SharedSizes {
   /** Many ranks have shorter chunks, as all are to be there at a time. */
   private static final int CHUNKS_BYTES = 1 << 24;
 
+  /** Each rank has a part of a slot. */
+  private static final int LEAST_PART = 64;
+
   private static final int LOCAL_RANKS = 64;
 
   private SharedSizes() {}
 
+  /** Reads them all, so that a mistake is found before ranks rely on each other. */
+  static void check(Map<String, String> environment) {
+    SharedLayout unusedSlots = layout(2, environment);
+    SharedLayout unusedRing = ring(environment);
+    long unusedBytes = hierarchical(environment);
+  }
+
   static SharedLayout layout(int ranks, Map<String, String> environment) {
-    int least = 64 * ranks;
-    int chunk = Math.max(least, Math.min(CHUNK_BYTES, CHUNKS_BYTES / ranks));
+    int chunk = value(environment, CHUNK, Math.min(CHUNK_BYTES, CHUNKS_BYTES / ranks), 1);
     return new SharedLayout(
-        ranks,
-        value(environment, INLINE, INLINE_BYTES, 0),
-        value(environment, CHUNK, chunk, least));
+        ranks, value(environment, INLINE, INLINE_BYTES, 0), Math.max(LEAST_PART * ranks, chunk));
   }
 
   /** For the messages of two ranks, one way. */

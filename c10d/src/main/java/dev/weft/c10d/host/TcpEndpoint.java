@@ -37,7 +37,13 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
     this.context = context;
     this.connections = new @Nullable TcpConnection[context.worldSize()];
     Map<String, String> environment = context.environment();
-    HostTransport transport = HostTransport.of(environment);
+    HostTransport transport =
+        Meeting.prepared(
+            context,
+            () -> {
+              SharedSizes.check(environment);
+              return HostTransport.of(environment);
+            });
     // Links that are to be slow are no memory.
     RingOpening.Rings rings =
         new RingOpening.Rings(
@@ -136,6 +142,7 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
     all.forEach(c -> c.end(null));
     loop.close();
     all.forEach(TcpConnection::release);
+    mailbox.close();
   }
 
   private static void shutDownOutput(TcpConnection c) {

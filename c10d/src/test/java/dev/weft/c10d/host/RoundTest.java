@@ -33,12 +33,31 @@ class RoundTest {
     public void close() {}
   }
 
+  private static HostGroup group(Duration time) {
+    RankContext rank = ProcessRanks.rank(1, 4, new HashStore(), time, "tcp");
+    GroupContext context = new GroupContext(rank, "g", "", List.of(0, 1, 2, 3), 1, time, null);
+    return new HostGroup(context, new Alone());
+  }
+
+  /** Who yields a number of times before it sleeps has to see that many. */
+  @Test
+  void aWaitTellsHowLongItLasts() {
+    Duration time = Duration.ofSeconds(20);
+    List<Integer> turns = new ArrayList<>();
+    try (Round round = new Round(group(time), 7, "all_reduce", Deadline.after(time), true)) {
+      round.waitUntil(
+          () -> turns.size() == 5_000,
+          () -> List.of(3),
+          " did not arrive",
+          (blocker, nanos, turn) -> turns.add(turn));
+    }
+    assertThat(turns).startsWith(0, 1, 2).endsWith(4_998, 4_999);
+  }
+
   @Test
   void aStepIsCalledAsTheWhole() {
     Duration time = Duration.ofSeconds(20);
-    RankContext rank = ProcessRanks.rank(1, 4, new HashStore(), time, "tcp");
-    GroupContext context = new GroupContext(rank, "g", "", List.of(0, 1, 2, 3), 1, time, null);
-    HostGroup group = new HostGroup(context, new Alone());
+    HostGroup group = group(time);
     HostGroup part = group.part("part", List.of(1, 3));
     List<List<Integer>> missing = new ArrayList<>();
     try (Round whole = new Round(group, 7, "all_reduce", Deadline.after(time), true);

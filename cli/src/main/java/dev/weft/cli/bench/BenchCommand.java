@@ -21,7 +21,8 @@ import picocli.CommandLine.Command;
       PipelineCommand.class,
       MemoryCommand.class,
       SlowLinkCommand.class,
-      StoreCommand.class
+      StoreCommand.class,
+      JmhCommand.class
     })
 public final class BenchCommand {
   /** The command, without a benchmark chosen. */

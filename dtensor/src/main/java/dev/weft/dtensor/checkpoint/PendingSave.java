@@ -16,6 +16,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -59,7 +60,8 @@ public final class PendingSave {
     Map<String, StridedTensor> mine = new LinkedHashMap<>();
     Writers writers = Writers.of(world, tensors);
     new TreeMap<>(tensors)
-        .forEach((name, t) -> described.put(name, describe(name, t, writers, mine)));
+        .forEach(
+            (name, t) -> described.put(name, describe(name, t, writers, tensors.keySet(), mine)));
     SaveFolder folder = new SaveFolder(root, step);
     folder.prepare(world);
     Path file = folder.data(world.rank());
@@ -78,18 +80,27 @@ public final class PendingSave {
   }
 
   private static Described describe(
-      String name, Tensor t, Writers writers, Map<String, StridedTensor> mine) {
+      String name, Tensor t, Writers writers, Set<String> names, Map<String, StridedTensor> mine) {
     Map<String, LocalBlock> written = new LinkedHashMap<>();
     List<LocalBlock> blocks = writers.blocks(name, t);
     if (!blocks.isEmpty()) {
       StridedTensor part = Checkpoint.part(t);
       for (int i = 0; i < blocks.size(); i++) {
-        String key = i == 0 ? name : name + "#" + i;
+        String key = i == 0 ? name : key(name, i, names);
         written.put(key, blocks.get(i));
         mine.put(key, hostCopy(blocks.get(i).of(part)));
       }
     }
     return new Described(t.dtype().label(), t.shape(), written);
+  }
+
+  /** What a further block is called in the file: no tensor's name, and no other block's. */
+  private static String key(String name, int block, Set<String> names) {
+    String key = name + "#" + block;
+    while (names.contains(key)) {
+      key += "#";
+    }
+    return key;
   }
 
   private static StridedTensor hostCopy(StridedTensor t) {

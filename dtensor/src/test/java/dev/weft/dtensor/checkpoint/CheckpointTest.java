@@ -18,6 +18,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -201,6 +202,30 @@ class CheckpointTest {
           DTensor again = DTensorFactories.zeros(mesh, strided, DType.FLOAT32, 7, 3);
           Checkpoint.latest(root).orElseThrow().load(Map.of("x", again), true);
           assertThat(again.toFloatArray()).isEqualTo(counting(7, 3).toFloatArray());
+        });
+    Checkpoint.latest(root).orElseThrow().verify();
+  }
+
+  /** Further blocks have names of their own in the file, whatever the tensors are called. */
+  @Test
+  void blocksAreNotMistakenForTensors() {
+    List<Placement> strided = List.of(new StridedShard(0, 2), Placements.shard(0));
+    LocalWorld.run(
+        4,
+        rank -> {
+          DeviceMesh mesh = DeviceMesh.initDeviceMesh("cpu", 2, 2);
+          Map<String, Tensor> tensors = new HashMap<>();
+          for (String name : List.of("x", "x#1", "x#1#")) {
+            Tensor t = counting(8, 3).add(name.length());
+            tensors.put(name, DTensor.distributeTensor(t, mesh, strided, null));
+          }
+          Checkpoint unused = Checkpoint.save(root, 1, tensors, Map.of());
+          for (String name : tensors.keySet()) {
+            Tensor whole = Tensors.empty(DType.FLOAT32, 8, 3);
+            Checkpoint.latest(root).orElseThrow().load(Map.of(name, whole), false);
+            assertThat(whole.toFloatArray())
+                .isEqualTo(counting(8, 3).add(name.length()).toFloatArray());
+          }
         });
     Checkpoint.latest(root).orElseThrow().verify();
   }

@@ -1,14 +1,11 @@
 package dev.weft.examples.elastic;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.weft.c10d.LocalWorld;
-import dev.weft.c10d.elastic.ElasticAgent;
 import dev.weft.c10d.elastic.ElasticOptions;
-import dev.weft.c10d.elastic.LaunchConfig;
-import java.io.ByteArrayOutputStream;
+import dev.weft.examples.AgentRuns;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -16,9 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -30,7 +25,7 @@ class ElasticTrainingTest {
   private static final int EVERY = 25;
 
   @TempDir private Path folder;
-  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+  private final AgentRuns runs = new AgentRuns();
 
   @Test
   void aRunThatLosesARankReachesTheLossOfAnUndisturbedOne() throws Exception {
@@ -43,19 +38,11 @@ class ElasticTrainingTest {
     var one = agent(port);
     var two = agent(port);
     Path saved = folder.resolve("disturbed").resolve("step-%08d".formatted(EVERY));
-    await(() -> Files.exists(saved) || one.isDone());
-    ProcessHandle victim =
-        ProcessHandle.current()
-            .children()
-            .filter(ProcessHandle::isAlive)
-            .findFirst()
-            .orElseThrow(() -> new AssertionError("no rank is running:\n" + out.toString(UTF_8)));
-    assertThat(victim.destroyForcibly()).isTrue(); // kill -9
-
-    String said = "what the run said:\n";
-    assertThat(one.get(120, TimeUnit.SECONDS)).as(said + out.toString(UTF_8)).isZero();
-    assertThat(two.get(120, TimeUnit.SECONDS)).as(said + out.toString(UTF_8)).isZero();
-    List<String> lines = out.toString(UTF_8).lines().toList();
+    runs.await(Duration.ofSeconds(90), () -> Files.exists(saved) || one.isDone());
+    runs.killOne();
+    runs.assertEndsWell(one, Duration.ofSeconds(120));
+    runs.assertEndsWell(two, Duration.ofSeconds(120));
+    List<String> lines = runs.said().lines().toList();
     assertThat(lines).anyMatch(line -> line.contains("exit code 137 (SIGKILL)"));
     assertThat(lines).anyMatch(line -> line.matches("\\[0:0]\\| resumed after step \\d+"));
     double loss =
@@ -68,42 +55,19 @@ class ElasticTrainingTest {
   }
 
   private CompletableFuture<Integer> agent(int port) {
-    var config =
-        LaunchConfig.of(ElasticTraining.class.getName(), 1)
-            .arguments(
-                List.of(
-                    folder.resolve("disturbed").toString(),
-                    Integer.toString(STEPS),
-                    Integer.toString(EVERY)))
-            .jvmArguments(List.of("-Xmx256m"))
-            .environment(Map.of("OMP_NUM_THREADS", "1"))
-            .noticePeriod(Duration.ofSeconds(1))
-            .runId("training")
-            .output(out, out)
-            .build();
+    List<String> arguments =
+        List.of(folder.resolve("disturbed").toString(), "" + STEPS, "" + EVERY);
+    var config = runs.config(ElasticTraining.class, 1, arguments).runId("training").build();
     var options =
         ElasticOptions.of(2, 2, "127.0.0.1", port)
             .withMaxRestarts(1)
             .withJoining(Duration.ofSeconds(60), Duration.ofSeconds(1));
-    return CompletableFuture.supplyAsync(
-        () -> ElasticAgent.run(config, options), work -> new Thread(work, "agent").start());
+    return runs.start(config, options);
   }
 
   private static int freePort() throws IOException {
     try (var socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
       return socket.getLocalPort();
-    }
-  }
-
-  private interface Condition {
-    boolean holds();
-  }
-
-  private void await(Condition condition) throws InterruptedException {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
-    while (!condition.holds()) {
-      assertThat(System.nanoTime()).as(out.toString(UTF_8)).isLessThan(end);
-      Thread.sleep(2);
     }
   }
 }

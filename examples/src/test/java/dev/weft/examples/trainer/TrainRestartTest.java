@@ -1,13 +1,10 @@
 package dev.weft.examples.trainer;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.weft.c10d.elastic.ElasticAgent;
 import dev.weft.c10d.elastic.ElasticOptions;
-import dev.weft.c10d.elastic.LaunchConfig;
+import dev.weft.examples.AgentRuns;
 import dev.weft.examples.reference.GoldenRun;
-import java.io.ByteArrayOutputStream;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.file.Files;
@@ -15,9 +12,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -28,7 +23,7 @@ class TrainRestartTest {
   private static final int STEPS = 60;
 
   @TempDir private Path folder;
-  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+  private final AgentRuns runs = new AgentRuns();
 
   private List<String> arguments(Path to) {
     List<String> all = new ArrayList<>(List.of("--mesh", "pp=2", "--out", to.toString()));
@@ -47,18 +42,10 @@ class TrainRestartTest {
     Path to = folder.resolve("disturbed");
     CompletableFuture<Integer> agent = agent(to);
     Path saved = to.resolve("checkpoints").resolve("step-00000015");
-    await(() -> Files.exists(saved) || agent.isDone());
-    ProcessHandle victim =
-        ProcessHandle.current()
-            .children()
-            .filter(ProcessHandle::isAlive)
-            .findAny()
-            .orElseThrow(() -> new AssertionError("no rank is running:\n" + out.toString(UTF_8)));
-    assertThat(victim.destroyForcibly()).isTrue(); // kill -9
-
-    String said = "what the run said:\n";
-    assertThat(agent.get(180, TimeUnit.SECONDS)).as(said + out.toString(UTF_8)).isZero();
-    List<String> lines = out.toString(UTF_8).lines().toList();
+    runs.await(Duration.ofSeconds(120), () -> Files.exists(saved) || agent.isDone());
+    runs.killOne();
+    runs.assertEndsWell(agent, Duration.ofSeconds(180));
+    List<String> lines = runs.said().lines().toList();
     assertThat(lines).anyMatch(line -> line.contains("exit code 137 (SIGKILL)"));
     assertThat(lines).anyMatch(line -> line.matches(".*resumed after step \\d+, sample \\d+"));
 
@@ -77,28 +64,8 @@ class TrainRestartTest {
   }
 
   private CompletableFuture<Integer> agent(Path to) {
-    var config =
-        LaunchConfig.of(Train.class.getName(), 2)
-            .arguments(arguments(to))
-            .jvmArguments(List.of("-Xmx256m"))
-            .environment(Map.of("OMP_NUM_THREADS", "1"))
-            .noticePeriod(Duration.ofSeconds(1))
-            .output(out, out)
-            .build();
+    var config = runs.config(Train.class, 2, arguments(to)).build();
     var options = ElasticOptions.of(1, 1, "127.0.0.1", 0).withMaxRestarts(1);
-    return CompletableFuture.supplyAsync(
-        () -> ElasticAgent.run(config, options), work -> new Thread(work, "agent").start());
-  }
-
-  private interface Condition {
-    boolean holds();
-  }
-
-  private void await(Condition condition) throws InterruptedException {
-    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
-    while (!condition.holds()) {
-      assertThat(System.nanoTime()).as(out.toString(UTF_8)).isLessThan(end);
-      Thread.sleep(2);
-    }
+    return runs.start(config, options);
   }
 }
