@@ -12,20 +12,23 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The collectives of one group on one rank, one at a time in the order of the calls. A synchronous
- * one runs on its caller's thread when nothing is queued; the rest run on a daemon thread that
- * exists while there is something to do, or on their caller's where it waits for one before that
- * thread is up. Thread-safe.
+ * one runs on its caller's thread when nothing is queued, and so does any of a group of one rank;
+ * the rest run on a daemon thread that exists while there is something to do and a little longer,
+ * or on their caller's where it waits for one before that thread is up. Thread-safe.
  */
 final class OperationQueue {
   /** The work of one collective. */
   interface Body {
     void run(Round round, Staging staging);
   }
+
+  private static final long LINGER_NANOS = 1_000_000_000L;
 
   private final HostGroup group;
   private final ReentrantLock lock = new ReentrantLock();
@@ -34,6 +37,9 @@ final class OperationQueue {
   // Whether a thread is carrying one out; whoever finds none running may take the next.
   private boolean running;
   private boolean closed;
+  // The daemon thread, while there is one, and whether it must be woken.
+  private @Nullable Thread progress;
+  private boolean asleep;
   private long sequence;
   private volatile @Nullable Throwable broken;
 
@@ -138,14 +144,14 @@ final class OperationQueue {
       check(name);
       task = new Task(name, ++sequence, timeout, outputs, held, body);
       boolean free = !running && queue.isEmpty();
-      here = !async && free;
+      here = free && (!async || group.size() == 1); // alone, it waits for nobody
       if (here) {
         running = true;
       } else {
-        queue.add(task);
         if (free) {
-          ProgressThreads.POOL.execute(this::drain);
+          wakeProgress();
         }
+        queue.add(task);
       }
     } finally {
       lock.unlock();
@@ -226,7 +232,7 @@ final class OperationQueue {
       if (queue.isEmpty()) {
         idle.signalAll();
       } else {
-        ProgressThreads.POOL.execute(this::drain);
+        wakeProgress();
       }
     } finally {
       lock.unlock();
@@ -246,21 +252,65 @@ final class OperationQueue {
     }
   }
 
-  private void drain() {
-    Task next = take(null);
-    if (next == null) {
-      return;
+  /**
+   * Has the daemon thread look at the queue, with the lock held. It takes so long to be up that a
+   * caller who waits at once has carried out its operation before.
+   */
+  private void wakeProgress() {
+    if (progress == null) {
+      String name = "weft-progress-" + group.context().rankContext().rank();
+      Thread made = new Thread(this::progress, name);
+      made.setDaemon(true);
+      made.start();
+      progress = made;
+    } else if (asleep) {
+      asleep = false;
+      LockSupport.unpark(progress);
     }
-    Thread thread = Thread.currentThread();
-    String before = thread.getName();
-    thread.setName("weft-progress-" + group.context().rankContext().rank());
-    try {
+  }
+
+  private void progress() {
+    do {
+      Task next = take(null);
       while (next != null) {
         next.run(false);
         next = takeAnother();
       }
+    } while (awaitMore());
+  }
+
+  /** Lets the daemon thread sleep until it is woken; false where it ends instead. */
+  private boolean awaitMore() {
+    lock.lock();
+    try {
+      if (!running && !queue.isEmpty()) {
+        return true;
+      }
+      if (closed && queue.isEmpty()) {
+        progress = null;
+        return false;
+      }
+      asleep = true;
     } finally {
-      thread.setName(before);
+      lock.unlock();
+    }
+    long begin = System.nanoTime();
+    while (true) {
+      LockSupport.parkNanos(this, LINGER_NANOS);
+      boolean over = System.nanoTime() - begin >= LINGER_NANOS;
+      lock.lock();
+      try {
+        if (!asleep) {
+          return true;
+        }
+        if (over || closed) {
+          progress = null;
+          asleep = false;
+          return false;
+        }
+      } finally {
+        lock.unlock();
+      }
     }
   }
 
@@ -281,6 +331,9 @@ final class OperationQueue {
         queue.clear();
         group.abort(new OperationTimeoutException("the group was destroyed with work under way"));
         ended = awaitIdle(5_000_000_000L);
+      }
+      if (asleep) {
+        LockSupport.unpark(progress); // to end
       }
     } finally {
       lock.unlock();
