@@ -5,6 +5,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.op.Attrs;
 import dev.weft.tensor.op.Dispatcher;
 import dev.weft.tensor.op.Op;
+import java.util.Arrays;
 import java.util.List;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -63,14 +64,12 @@ final class CollectiveOps {
         ((StridedTensor) t).storage().await();
       }
       work = recording.run(body);
-      Tensor[] written = new Tensor[outputs];
       for (int i = 0; i < outputs; i++) {
-        written[i] = tensors[i];
         if (!tensors[i].device().isMeta()) {
           ((StridedTensor) tensors[i]).storage().bumpVersion();
         }
       }
-      return written;
+      return outputs == tensors.length ? tensors : Arrays.copyOf(tensors, outputs);
     }
 
     @Override

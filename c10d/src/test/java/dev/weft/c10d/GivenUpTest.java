@@ -92,6 +92,7 @@ class GivenUpTest {
     AtomicReference<Thread> first = new AtomicReference<>();
     AtomicReference<Boolean> carried = new AtomicReference<>();
     CountDownLatch decided = new CountDownLatch(1);
+    CountDownLatch thrown = new CountDownLatch(1);
     CountDownLatch seen = new CountDownLatch(1);
     way.of(LocalWorld.of(2).timeout(LONG))
         .run(
@@ -105,6 +106,7 @@ class GivenUpTest {
                     .isInstanceOf(DistributedException.class)
                     .hasMessageContaining("interrupted");
                 assertThat(Thread.interrupted()).isTrue();
+                thrown.countDown();
                 decided.await();
                 if (carried.get()) {
                   assertThat(work.isSuccess()).isFalse();
@@ -132,6 +134,7 @@ class GivenUpTest {
               }
               other.interrupt();
               decided.countDown();
+              thrown.await(); // else the result may come before the interrupt is seen
               if (carried.get()) {
                 assertThatThrownBy(() -> Distributed.allReduce(sum, ReduceOp.SUM))
                     .isInstanceOf(PeerFailedException.class)

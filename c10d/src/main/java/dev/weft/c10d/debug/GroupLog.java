@@ -19,6 +19,9 @@ public final class GroupLog {
   private final AtomicLong collectives = new AtomicLong();
   private final AtomicLong messages = new AtomicLong();
   private final AtomicLong operations = new AtomicLong();
+  // Shapes of the last call, which the next one often has; a race costs a copy.
+  private RecordedCall.Shapes lastOut = RecordedCall.Shapes.NONE;
+  private RecordedCall.Shapes lastIn = RecordedCall.Shapes.NONE;
   private volatile long lastStarted = -1;
   private volatile long lastCompleted = -1;
   private boolean batch;
@@ -54,8 +57,10 @@ public final class GroupLog {
       List<StridedTensor> inputs,
       long timeoutMillis) {
     long sequence = collectives.incrementAndGet();
-    RecordedCall.Shapes out = RecordedCall.Shapes.of(outputs);
-    RecordedCall.Shapes in = inputs.isEmpty() ? out : RecordedCall.Shapes.of(inputs);
+    RecordedCall.Shapes out = RecordedCall.Shapes.of(outputs, lastOut);
+    RecordedCall.Shapes in = inputs.isEmpty() ? out : RecordedCall.Shapes.of(inputs, lastIn);
+    lastOut = out;
+    lastIn = in;
     return record(operation, -1, false, sequence, messages.get(), in, out, timeoutMillis);
   }
 
@@ -70,7 +75,8 @@ public final class GroupLog {
   public RecordedCall message(
       String operation, int peer, List<StridedTensor> tensors, long timeoutMillis) {
     long sequence = batch ? messages.get() : messages.incrementAndGet();
-    RecordedCall.Shapes one = RecordedCall.Shapes.of(tensors);
+    RecordedCall.Shapes one = RecordedCall.Shapes.of(tensors, lastOut);
+    lastOut = one;
     return record(operation, peer, true, collectives.get(), sequence, one, one, timeoutMillis);
   }
 

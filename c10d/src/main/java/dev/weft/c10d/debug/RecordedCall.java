@@ -3,6 +3,7 @@ package dev.weft.c10d.debug;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -71,10 +72,14 @@ public final class RecordedCall {
   record Shapes(long[][] sizes, DType[] dtypes) {
     static final Shapes NONE = new Shapes(new long[0][], new DType[0]);
 
-    static Shapes of(List<StridedTensor> tensors) {
+    /** The shapes of tensors; {@code last} where it says the same. */
+    static Shapes of(List<StridedTensor> tensors, Shapes last) {
       int n = tensors.size();
       if (n == 0) {
         return NONE;
+      }
+      if (last.areOf(tensors)) {
+        return last;
       }
       long[][] sizes = new long[n][];
       DType[] dtypes = new DType[n];
@@ -84,6 +89,15 @@ public final class RecordedCall {
         dtypes[i] = t.dtype();
       }
       return new Shapes(sizes, dtypes);
+    }
+
+    private boolean areOf(List<StridedTensor> tensors) {
+      boolean same = tensors.size() == sizes.length;
+      for (int i = 0; i < sizes.length && same; i++) {
+        StridedTensor t = tensors.get(i);
+        same = t.dtype() == dtypes[i] && Arrays.equals(t.shape(), sizes[i]);
+      }
+      return same;
     }
 
     private List<List<Long>> sizeLists() {

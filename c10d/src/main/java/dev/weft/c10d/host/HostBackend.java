@@ -266,6 +266,20 @@ final class HostBackend implements Backend {
       List<StridedTensor> outputs,
       List<StridedTensor> inputs,
       OperationQueue.Body body) {
+    Duration timeout = options.timeout();
+    return queue.submit(
+        name,
+        options.async(),
+        timeout == null ? group.context().timeout() : timeout,
+        outputs,
+        held(outputs, inputs),
+        body);
+  }
+
+  private static List<Storage> held(List<StridedTensor> outputs, List<StridedTensor> inputs) {
+    if (outputs.size() == 1 && inputs.isEmpty()) {
+      return List.of(outputs.get(0).storage()); // most calls; a list that grows takes more
+    }
     List<Storage> held = new ArrayList<>(outputs.size() + inputs.size());
     for (int i = 0; i < outputs.size(); i++) {
       held.add(outputs.get(i).storage());
@@ -273,14 +287,7 @@ final class HostBackend implements Backend {
     for (int i = 0; i < inputs.size(); i++) {
       held.add(inputs.get(i).storage());
     }
-    Duration timeout = options.timeout();
-    return queue.submit(
-        name,
-        options.async(),
-        timeout == null ? group.context().timeout() : timeout,
-        outputs,
-        held,
-        body);
+    return held;
   }
 
   // ---- pieces of tensors ----

@@ -124,6 +124,12 @@ final class HostGroup implements Round.Pause {
     }
   }
 
+  /** Whether {@link #checkAlive} throws. */
+  boolean hasEnded() {
+    HostGroup all = whole == null ? this : whole;
+    return all.aborted != null || mailbox().givenUp(all.id) != null;
+  }
+
   /**
    * Throws if the group was aborted, or another rank has given up.
    *

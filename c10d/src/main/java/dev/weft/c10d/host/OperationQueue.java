@@ -178,7 +178,9 @@ final class OperationQueue {
     if (failure != null) {
       throw HostGroup.peerFailed(name + " in group " + group.describe(), failure);
     }
-    group.checkAlive(() -> name + " in group " + group.describe());
+    if (group.hasEnded()) {
+      group.checkAlive(() -> name + " in group " + group.describe());
+    }
   }
 
   private DistributedException unusable(String name, Throwable earlier) {

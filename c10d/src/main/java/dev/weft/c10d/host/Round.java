@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  * {@link #INLINE} bytes go along with it; larger ones follow once all calls are known to fit, so no
  * memory is touched when they do not.
  */
-final class Round implements AutoCloseable {
+final class Round implements AutoCloseable, Supplier<String> {
   /** The longest piece that goes along with an opening. */
   static final int INLINE = 4096;
 
@@ -37,7 +37,6 @@ final class Round implements AutoCloseable {
   private @Nullable Loans @Nullable [] loans;
   private @Nullable List<Key> keys;
   private boolean interrupted;
-  private final Supplier<String> words = this::describe;
   private volatile @Nullable Supplier<List<Integer>> missing;
 
   /**
@@ -105,6 +104,12 @@ final class Round implements AutoCloseable {
         + group.describe()
         + " on rank "
         + group.globalRank(group.rank());
+  }
+
+  /** As {@link #describe}. */
+  @Override
+  public String get() {
+    return describe();
   }
 
   /** Global ranks that have not done yet what is waited for. */
@@ -302,7 +307,7 @@ final class Round implements AutoCloseable {
       if (failure != null) {
         throw HostGroup.peerFailed(describe(), failure);
       }
-      group.checkAlive(words);
+      group.checkAlive(this);
       if (deadline.hasPassed()) {
         throw new OperationTimeoutException(
             describe()
@@ -373,7 +378,7 @@ final class Round implements AutoCloseable {
         if (failure != null) {
           throw HostGroup.peerFailed(describe(), failure);
         }
-        group.checkAlive(words);
+        group.checkAlive(this);
         if (!left.isEmpty()) {
           checkLeft(left, absent.get());
         }

@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class SharedCollectives implements Algorithms {
   private static final int ALL = -1;
+  private static final Signature BARRIER = new Signature("barrier", null, "", -1, null, null, null);
 
   private final SharedSegment segment;
   private final HostGroup group;
@@ -22,6 +23,7 @@ final class SharedCollectives implements Algorithms {
   private final SharedAllReduce allReduce;
   private final LentAllReduce lent;
   private final boolean direct;
+  private @Nullable Signature lastAllReduce;
 
   /**
    * The collectives of a group.
@@ -50,8 +52,11 @@ final class SharedCollectives implements Algorithms {
   @Override
   public void allReduce(Round round, Staging staging, StridedTensor t, ReduceOp op) {
     Piece own = staging.inOut(t);
-    Signature call =
-        new Signature("all_reduce", t.dtype(), op.toString(), -1, t.shape(), null, null);
+    Signature call = lastAllReduce;
+    if (call == null || !call.isOf(t, op)) {
+      call = new Signature("all_reduce", t.dtype(), op.toString(), -1, t.shape(), null, null);
+      lastAllReduce = call;
+    }
     if (own.bytes() <= segment.layout().inlineBytes()) {
       mover.run(
           round,
@@ -192,8 +197,7 @@ final class SharedCollectives implements Algorithms {
 
   @Override
   public void barrier(Round round) {
-    Signature[] unused =
-        opening.open(round, new Signature("barrier", null, "", -1, null, null, null));
+    Signature[] unused = opening.open(round, BARRIER);
   }
 
   @Override

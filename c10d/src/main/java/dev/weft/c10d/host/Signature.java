@@ -1,6 +1,8 @@
 package dev.weft.c10d.host;
 
+import dev.weft.c10d.ReduceOp;
 import dev.weft.tensor.DType;
+import dev.weft.tensor.StridedTensor;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -45,6 +47,15 @@ record Signature(
   private String global(int[] globalRanks) {
     // A root that is out of range on another rank is still worth showing.
     return root < globalRanks.length ? String.valueOf(globalRanks[root]) : "group rank " + root;
+  }
+
+  /** Whether it says dtype, reduction and shape of a call. */
+  boolean isOf(StridedTensor t, ReduceOp op) {
+    long[] there = shape;
+    return there != null
+        && dtype == t.dtype()
+        && reduceOp.equals(op.toString())
+        && Arrays.equals(t.shape(), there);
   }
 
   /** Whether another says the very same. */

@@ -74,8 +74,8 @@ final class Staging implements AutoCloseable {
 
   /** Writes the new elements to the tensors that were staged. */
   void finish() {
-    for (Late l : late) {
-      Layouts.unpack(l.address(), l.tensor());
+    for (int i = 0; i < late.size(); i++) {
+      Layouts.unpack(late.get(i).address(), late.get(i).tensor());
     }
   }
 
@@ -128,7 +128,9 @@ final class Staging implements AutoCloseable {
   }
 
   private void free() {
-    blocks.forEach(b -> HostMemory.free(b.address(), b.bytes()));
+    for (int i = 0; i < blocks.size(); i++) {
+      HostMemory.free(blocks.get(i).address(), blocks.get(i).bytes());
+    }
     blocks = List.of();
   }
 }
