@@ -61,6 +61,10 @@ public final class CollectiveBenchmark {
   /** Measures every operation at every size. */
   public void run(List<Long> sizes) {
     warmUp();
+    if (rows != null) {
+      // The group has chosen by now.
+      rows.note("algorithm", group.backend("cpu").algorithm());
+    }
     for (Operation operation : Operation.values()) {
       if (operation == Operation.BARRIER) {
         measure(operation, 0);

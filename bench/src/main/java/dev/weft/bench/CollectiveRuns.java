@@ -5,9 +5,11 @@ import dev.weft.c10d.DistributedException;
 import dev.weft.c10d.LocalWorld;
 import dev.weft.c10d.elastic.LaunchConfig;
 import dev.weft.c10d.elastic.LocalLauncher;
+import dev.weft.c10d.host.HostOptions;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -35,10 +37,24 @@ public final class CollectiveRuns {
    *
    * @param sizes of the vectors, in bytes: multiples of 4 times the number of ranks
    * @param warmUpSeconds of all operations, before they are measured
+   * @param algorithms named ones, for TCP
    * @param out where the rows are printed
    */
   public static void run(
-      Transport transport, int ranks, List<Long> sizes, double warmUpSeconds, PrintStream out) {
+      Transport transport,
+      int ranks,
+      List<Long> sizes,
+      double warmUpSeconds,
+      HostOptions algorithms,
+      PrintStream out) {
+    if (transport != Transport.TCP && !algorithms.equals(HostOptions.DEFAULT)) {
+      throw new IllegalArgumentException(
+          "algorithms are "
+              + algorithms.text()
+              + " for transport "
+              + transport
+              + ", which exchanges no messages; expected TCP");
+    }
     for (long size : sizes) {
       if (size <= 0 || size % (4L * ranks) != 0 || size / 4 > Integer.MAX_VALUE) {
         throw new IllegalArgumentException(
@@ -58,7 +74,7 @@ public final class CollectiveRuns {
     arguments.add(transport.impl());
     arguments.add(String.valueOf(warmUpSeconds));
     sizes.forEach(s -> arguments.add(String.valueOf(s)));
-    launch(transport, ranks, arguments, out);
+    launch(transport, ranks, arguments, algorithms, out);
   }
 
   /**
@@ -82,18 +98,28 @@ public final class CollectiveRuns {
           transport,
           ranks,
           List.of(CollectiveRank.STRESS, transport.impl(), String.valueOf(seconds)),
+          HostOptions.DEFAULT,
           out);
     }
   }
 
   private static void launch(
-      Transport transport, int ranks, List<String> arguments, PrintStream out) {
+      Transport transport,
+      int ranks,
+      List<String> arguments,
+      HostOptions algorithms,
+      PrintStream out) {
+    Map<String, String> variables = new HashMap<>();
+    variables.put("WEFT_HOST_TRANSPORT", transport.name());
+    if (!algorithms.equals(HostOptions.DEFAULT)) {
+      variables.put(HostOptions.VARIABLE, algorithms.text());
+    }
     int code =
         LocalLauncher.run(
             LaunchConfig.of(CollectiveRank.class.getName(), ranks)
                 .arguments(arguments)
                 .jvmArguments(ManagementFactory.getRuntimeMXBean().getInputArguments())
-                .environment(Map.of("WEFT_HOST_TRANSPORT", transport.name()))
+                .environment(variables)
                 .prefixOutput(false)
                 .output(out, System.err)
                 .build());

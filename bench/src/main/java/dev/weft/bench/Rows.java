@@ -20,6 +20,7 @@ public final class Rows {
   private final String impl;
   private final @Nullable PrintStream out;
   private final List<Row> all = new ArrayList<>();
+  private final Map<String, String> notes = new LinkedHashMap<>();
 
   /**
    * One result.
@@ -48,6 +49,11 @@ public final class Rows {
   public Rows(String impl, @Nullable PrintStream out) {
     this.impl = impl;
     this.out = out;
+  }
+
+  /** Adds a field to the lines from now on, beside the params: what does not tell rows apart. */
+  void note(String name, String value) {
+    notes.put(name, value);
   }
 
   /** Adds the best and the median of a row's rounds, in microseconds a call. */
@@ -87,6 +93,7 @@ public final class Rows {
     line.put("params", row.params());
     line.put("value", row.value());
     line.put("unit", row.unit());
+    line.putAll(notes);
     try {
       out.println(MAPPER.writeValueAsString(line));
     } catch (JsonProcessingException e) {

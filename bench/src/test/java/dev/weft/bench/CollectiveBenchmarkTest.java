@@ -3,6 +3,7 @@ package dev.weft.bench;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.weft.c10d.host.HostOptions;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
@@ -39,6 +40,20 @@ class CollectiveBenchmarkTest {
   }
 
   @Test
+  void namedAlgorithmsAreInTheRows() {
+    HostOptions ring = HostOptions.DEFAULT.withAlgorithm("all_reduce", "ring");
+    assertThat(
+            run(CollectiveRuns.Transport.TCP, 3, List.of(1200L), ring)
+                .lines()
+                .filter(l -> l.startsWith("{")))
+        .isNotEmpty()
+        .allMatch(l -> l.contains("\"algorithm\":\"pairwise messages (all_reduce=ring)\""));
+    assertThatThrownBy(() -> run(CollectiveRuns.Transport.SHM, 3, List.of(1200L), ring))
+        .hasMessageContaining("all_reduce=ring for transport SHM")
+        .hasMessageContaining("expected TCP");
+  }
+
+  @Test
   void pingPongIsForTwo() {
     assertThat(run(CollectiveRuns.Transport.LOCAL, 3, List.of(1200L)))
         .contains("\"all_to_all\"")
@@ -53,9 +68,14 @@ class CollectiveBenchmarkTest {
   }
 
   private static String run(CollectiveRuns.Transport transport, int ranks, List<Long> sizes) {
+    return run(transport, ranks, sizes, HostOptions.DEFAULT);
+  }
+
+  private static String run(
+      CollectiveRuns.Transport transport, int ranks, List<Long> sizes, HostOptions algorithms) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    CollectiveRuns.run(
-        transport, ranks, sizes, 0.2, new PrintStream(bytes, true, StandardCharsets.UTF_8));
+    PrintStream out = new PrintStream(bytes, true, StandardCharsets.UTF_8);
+    CollectiveRuns.run(transport, ranks, sizes, 0.2, algorithms, out);
     return bytes.toString(StandardCharsets.UTF_8);
   }
 }

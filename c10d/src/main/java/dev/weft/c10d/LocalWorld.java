@@ -70,8 +70,11 @@ public final class LocalWorld {
     return variable("WEFT_HOST_TRANSPORT", transport);
   }
 
-  /** Gives a variable that the ranks' backends read another value than the process's. */
-  LocalWorld variable(String name, String value) {
+  /**
+   * Gives a variable that the ranks' backends read another value than the process's, such as {@code
+   * WEFT_HOST_ALGORITHM}.
+   */
+  public LocalWorld variable(String name, String value) {
     environment.put(name, value);
     return this;
   }

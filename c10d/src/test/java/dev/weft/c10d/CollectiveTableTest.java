@@ -38,4 +38,22 @@ class CollectiveTableTest {
                       .variable("WEFT_SHM_CHUNK", "4096")));
     }
   }
+
+  @Nested
+  class ByRingsAndParts extends CollectiveSpec {
+    ByRingsAndParts() {
+      super(named("all_reduce=ring,broadcast=scatter,reduce=scatter"));
+    }
+  }
+
+  @Nested
+  class Straight extends CollectiveSpec {
+    Straight() {
+      super(named("all_reduce=flat,broadcast=flat,reduce=flat"));
+    }
+  }
+
+  private static OnRanks named(String algorithms) {
+    return OnRanks.in(() -> LocalWorld.of(3).overTcp().variable("WEFT_HOST_ALGORITHM", algorithms));
+  }
 }

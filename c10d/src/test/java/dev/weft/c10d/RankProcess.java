@@ -6,6 +6,7 @@ import dev.weft.tensor.Tensor;
 import dev.weft.tensor.Tensors;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.Arrays;
 
 /** What a rank of {@link ProcessWorldTest} runs in a JVM of its own. */
 public final class RankProcess {
@@ -22,6 +23,7 @@ public final class RankProcess {
       say("joined " + world.rank() + " of " + world.size());
       switch (args[3]) {
         case "collectives" -> collectives(world);
+        case "hosts" -> hosts(world);
         case "forever" -> forever(world.group());
         case "forever-brief" ->
             forever(
@@ -73,6 +75,26 @@ public final class RankProcess {
       say("pair " + t.toLongArray()[0]);
     }
     Work unused = group.barrier();
+  }
+
+  /** Sums that no order of terms changes, then some whose bits are compared. */
+  private static void hosts(World world) {
+    ProcessGroup group = world.group();
+    collectives(world);
+    say("algorithm " + group.backend("cpu").algorithm());
+    for (int n : new int[] {1, 1_000, 40_000, 300_001}) {
+      float[] values = new float[n];
+      for (int i = 0; i < n; i++) {
+        values[i] = (float) Math.sin(i + 1000.0 * world.rank());
+      }
+      Tensor t = Tensor.of(values, n);
+      Work unused = group.allReduce(t, ReduceOp.SUM);
+      Tensor first = Tensor.of(t.toFloatArray(), n);
+      unused = group.broadcast(first, 0);
+      if (!Arrays.equals(t.toFloatArray(), first.toFloatArray())) {
+        throw new IllegalStateException("sums of " + n + " differ from rank 0's");
+      }
+    }
   }
 
   private static void forever(ProcessGroup group) {

@@ -16,7 +16,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
-import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -32,17 +31,12 @@ class SeveralHostsTest {
 
   /** Ranks on the machines of these names; the first failure is thrown. */
   private static void run(String hosts, Map<String, String> more, Body body) throws Exception {
-    run(hosts, r -> more, body);
-  }
-
-  private static void run(String hosts, IntFunction<Map<String, String>> more, Body body)
-      throws Exception {
     String[] names = hosts.split("");
     HashStore store = new HashStore();
     List<Throwable> failures = new ArrayList<>();
     List<Thread> threads = new ArrayList<>();
     for (int r = 0; r < names.length; r++) {
-      Map<String, String> variables = new HashMap<>(more.apply(r));
+      Map<String, String> variables = new HashMap<>(more);
       variables.put("WEFT_HOST_ID", "machine " + names[r]);
       RankContext rank =
           ProcessRanks.rank(r, names.length, store, Duration.ofSeconds(20), variables);
@@ -166,22 +160,21 @@ class SeveralHostsTest {
     checkAlgorithm("aabb", Map.of("WEFT_HOST_TRANSPORT", "shm"), null);
   }
 
-  /** Ranks that took different ways would wait for each other until time is up. */
   @Test
-  void theFirstRankSaysWhatIsLarge() throws Exception {
-    for (String first : List.of("0", "off")) {
-      run(
-          "aabb",
-          rank -> Map.of("WEFT_HIERARCHICAL_BYTES", rank == 0 ? first : rank == 1 ? "off" : "8"),
-          (rank, world) -> {
-            sum(world);
-            assertThat(world.backend("cpu").algorithm())
-                .isEqualTo(
-                    first.equals("off")
-                        ? "pairwise messages"
-                        : "shared memory inside hosts, pairwise messages across");
-          });
-    }
+  void aNamedAlgorithmIsForAllSizes() throws Exception {
+    run(
+        "aabb",
+        Map.of("WEFT_HOST_ALGORITHM", "all_reduce=hierarchical", "WEFT_HIERARCHICAL_BYTES", "off"),
+        (rank, world) -> {
+          sum(world);
+          assertThat(world.backend("cpu").algorithm())
+              .isEqualTo(
+                  "shared memory inside hosts, pairwise messages (all_reduce=hierarchical) across");
+        });
+    checkAlgorithm(
+        "aabb",
+        Map.of("WEFT_HOST_ALGORITHM", "all_reduce=direct"),
+        "pairwise messages (all_reduce=direct)");
   }
 
   @Test

@@ -1,5 +1,6 @@
 package dev.weft.c10d.host;
 
+import dev.weft.c10d.GroupContext;
 import dev.weft.c10d.LinkShape;
 import dev.weft.c10d.RankContext;
 import dev.weft.c10d.ReduceOp;
@@ -9,6 +10,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The collectives of a group, by what is chosen in the first one, when all ranks are there: shared
@@ -17,11 +20,20 @@ import org.jspecify.annotations.Nullable;
  * ExchangeAlgorithms} do.
  */
 final class ChosenAlgorithms implements Algorithms {
+  private static final Logger LOG = LoggerFactory.getLogger(ChosenAlgorithms.class);
+
   private final RankContext context;
+  private final MessageSettings settings;
   private volatile @Nullable Algorithms chosen;
 
-  ChosenAlgorithms(RankContext context) {
-    this.context = context;
+  /**
+   * The collectives of a group.
+   *
+   * @throws IllegalArgumentException if a variable does not read as it should
+   */
+  ChosenAlgorithms(GroupContext group) {
+    this.context = group.rankContext();
+    this.settings = MessageSettings.of(group);
   }
 
   @Override
@@ -35,22 +47,26 @@ final class ChosenAlgorithms implements Algorithms {
     if (there == null) {
       there = choose(round);
       chosen = there;
+      LOG.debug("group {} uses {}", round.group().describe(), there.describe());
     }
     return there;
   }
 
   private Algorithms choose(Round round) {
     HostGroup group = round.group();
-    if (isSlow(group)) {
-      return new ExchangeAlgorithms();
+    if (group.size() == 1) {
+      return new ExchangeAlgorithms(settings, true);
     }
-    boolean direct = Endpoint.isOneProcess(context);
-    if (!direct) {
-      return betweenProcesses(round);
+    if (!isSlow(group)) {
+      if (!Endpoint.isOneProcess(context)) {
+        return betweenProcesses(round);
+      }
+      if (SharedSizes.isForThreads(group.size())) {
+        return shared(LocalSegments.of(context, group), group, true);
+      }
     }
-    return SharedSizes.isForThreads(group.size())
-        ? shared(LocalSegments.of(context, group), group, true)
-        : new ExchangeAlgorithms();
+    String[] unused = settings.meet(round, "");
+    return new ExchangeAlgorithms(settings, !isSlow(group));
   }
 
   private Algorithms shared(SharedSegment segment, HostGroup group, boolean direct) {
@@ -60,23 +76,24 @@ final class ChosenAlgorithms implements Algorithms {
   private Algorithms betweenProcesses(Round round) {
     Map<String, String> environment = context.environment();
     HostTransport wanted = HostTransport.of(environment);
-    int n = round.group().size();
-    if (n == 1 || wanted == HostTransport.TCP) {
-      return new ExchangeAlgorithms();
-    }
     String own = SharedOffer.thisMachine(environment);
-    HierarchicalAlgorithms.Places places =
-        HierarchicalAlgorithms.places(round, own, SharedSizes.hierarchical(environment));
-    boolean several = Arrays.stream(places.hosts()).anyMatch(h -> !h.equals(own));
+    String[] hosts = settings.meet(round, own);
+    boolean several = Arrays.stream(hosts).anyMatch(h -> !h.equals(own));
+    ExchangeAlgorithms messages = new ExchangeAlgorithms(settings, !several);
+    if (wanted == HostTransport.TCP) {
+      return messages;
+    }
     if (several && wanted == HostTransport.AUTO) {
-      Algorithms all =
-          places.least() < 0 ? null : HierarchicalAlgorithms.of(round, places, environment);
-      return all == null ? new ExchangeAlgorithms() : all;
+      Algorithms all = HierarchicalAlgorithms.of(round, settings, hosts, environment);
+      return all == null ? messages : all;
     }
     SharedSegment segment =
         SharedMeeting.meet(
-            round, SharedSizes.layout(n, environment), wanted == HostTransport.SHM, environment);
-    return segment == null ? new ExchangeAlgorithms() : shared(segment, round.group(), false);
+            round,
+            SharedSizes.layout(round.group().size(), environment),
+            wanted == HostTransport.SHM,
+            environment);
+    return segment == null ? messages : shared(segment, round.group(), false);
   }
 
   /** Whether some of its ranks are to talk as over a slow link, which memory is not. */

@@ -17,8 +17,6 @@ import org.jspecify.annotations.Nullable;
  * which are to be rounded once, go as {@link ExchangeAlgorithms} do it; so does the rest.
  */
 final class HierarchicalAlgorithms extends ExchangeAlgorithms {
-  private static final int HOSTS = 5;
-
   private final HostGroup inside;
   private final HostGroup across;
   private final Algorithms insides;
@@ -27,43 +25,31 @@ final class HierarchicalAlgorithms extends ExchangeAlgorithms {
   private long acrossSteps;
 
   private HierarchicalAlgorithms(
-      HostGroup inside, HostGroup across, Algorithms insides, long insideSteps, long least) {
+      HostGroup inside,
+      HostGroup across,
+      Algorithms insides,
+      long insideSteps,
+      MessageSettings settings) {
+    super(settings, false);
     this.inside = inside;
     this.across = across;
     this.insides = insides;
     this.insideSteps = insideSteps;
-    this.least = least;
-  }
-
-  /**
-   * What a group's ranks have to know of each other, the same on all of them.
-   *
-   * @param hosts the ranks' machines, by group rank
-   * @param least from how many bytes on the first one takes an all-reduce for large; negative for
-   *     never
-   */
-  record Places(String[] hosts, long least) {}
-
-  /** Tells the other ranks, in the group's first collective. */
-  static Places places(Round round, String own, long least) {
-    String told = least + " " + own;
-    round.tell(HOSTS, told);
-    String[] all = round.toldByAll(HOSTS, told);
-    String[] hosts = new String[all.length];
-    for (int r = 0; r < all.length; r++) {
-      hosts[r] = all[r].substring(all[r].indexOf(' ') + 1);
-    }
-    return new Places(hosts, Long.parseLong(all[0].substring(0, all[0].indexOf(' '))));
+    this.least = settings.hierarchicalBytes();
   }
 
   /**
    * The collectives of a group, in its first one; all ranks come to the same.
    *
-   * @param places not all on the same machine, and something is large
-   * @return null where the machines have different numbers of ranks, or one each
+   * @param hosts the machines of the ranks, by group rank; not all the same
+   * @return null where the machines have different numbers of ranks, or one each, or nothing is
+   *     large enough
    */
-  static @Nullable Algorithms of(Round round, Places places, Map<String, String> environment) {
-    String[] hosts = places.hosts();
+  static @Nullable Algorithms of(
+      Round round, MessageSettings settings, String[] hosts, Map<String, String> environment) {
+    if (settings.hierarchicalBytes() == MessageSettings.NEVER) {
+      return null;
+    }
     Map<String, List<Integer>> members = new java.util.LinkedHashMap<>();
     for (int r = 0; r < hosts.length; r++) {
       members.computeIfAbsent(hosts[r], h -> new ArrayList<>()).add(r);
@@ -86,27 +72,26 @@ final class HierarchicalAlgorithms extends ExchangeAlgorithms {
     }
     Algorithms insides =
         segment == null
-            ? new ExchangeAlgorithms()
+            ? new ExchangeAlgorithms(settings, true)
             : new SharedCollectives(segment, inside, n, false);
-    return new HierarchicalAlgorithms(inside, across, insides, first, places.least());
+    return new HierarchicalAlgorithms(inside, across, insides, first, settings);
   }
 
   @Override
   public String describe() {
-    return insides.describe() + " inside hosts, pairwise messages across";
+    return insides.describe() + " inside hosts, " + super.describe() + " across";
   }
 
   @Override
   public void allReduce(Round round, Staging staging, StridedTensor t, ReduceOp op) {
     DType dtype = t.dtype();
-    boolean rounds = dtype.isFloatingPoint() && dtype.byteSize() == 2;
-    if (rounds || Staging.bytes(t) < least) {
+    if (MessageTable.isHalf(dtype) || Staging.bytes(t) < least) {
       super.allReduce(round, staging, t, op);
       return;
     }
     Signature call = new Signature("all_reduce", dtype, op.toString(), -1, t.shape(), null, null);
-    @Nullable Payload[] unused = round.exchange(call, nothing(round), nobody(round));
-    List<Piece> parts = parts(staging.inOut(t), dtype);
+    Pieces.open(round, call);
+    List<Piece> parts = List.of(Pieces.parts(staging.inOut(t), dtype, inside.size()));
     Piece mine = parts.get(inside.rank());
     try (Round step = round.step(inside, ++insideSteps);
         Staging own = new Staging()) {
@@ -127,18 +112,6 @@ final class HierarchicalAlgorithms extends ExchangeAlgorithms {
       step.awaitLoans();
     }
     staging.finish();
-  }
-
-  private List<Piece> parts(Piece whole, DType dtype) {
-    int n = inside.size();
-    long numel = whole.bytes() / dtype.byteSize();
-    List<Piece> out = new ArrayList<>(n);
-    for (int r = 0; r < n; r++) {
-      long start = numel * r / n * dtype.byteSize();
-      long end = numel * (r + 1) / n * dtype.byteSize();
-      out.add(new Piece(whole.address() + start, end - start));
-    }
-    return out;
   }
 
   @Override

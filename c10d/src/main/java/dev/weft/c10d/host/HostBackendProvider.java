@@ -30,6 +30,6 @@ public final class HostBackendProvider implements BackendProvider {
   @Override
   public Backend create(GroupContext group) {
     RankContext context = group.rankContext();
-    return new HostBackend(name(), group, Endpoint.of(context), new ChosenAlgorithms(context));
+    return new HostBackend(name(), group, Endpoint.of(context), new ChosenAlgorithms(group));
   }
 }

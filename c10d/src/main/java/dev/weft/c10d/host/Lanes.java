@@ -26,8 +26,20 @@ abstract class Lanes {
       case FLOAT64 -> new DoubleLanes(op, ranks, length);
       case FLOAT32 -> new FloatLanes(op, ranks, length);
       case FLOAT16, BFLOAT16 -> new HalfLanes(dtype, op, ranks, length);
+      case BOOL -> new WordLanes(dtype, op, length);
+      default ->
+          switch (op.kind()) {
+            case SUM, PRODUCT -> wrapping(dtype, op, length);
+            default -> new WordLanes(dtype, op, length);
+          };
+    };
+  }
+
+  private static Lanes wrapping(DType dtype, ReduceOp op, int length) {
+    return switch (dtype) {
       case INT64 -> new LongLanes(op, length);
-      default -> new IntLanes(dtype, op, length);
+      case INT32 -> new IntLanes(op, length);
+      default -> new NarrowLanes(dtype, op, length);
     };
   }
 
@@ -38,10 +50,18 @@ abstract class Lanes {
    * @param sources addresses of equally many elements, one a rank
    */
   static void reduce(DType dtype, ReduceOp op, long[] sources, long numel, long target) {
+    reduce(dtype, op, sources.length, sources, numel, target);
+  }
+
+  /**
+   * Reduces regions that are already reductions of several ranks' elements.
+   *
+   * @param ranks of how many ranks, for a mean
+   */
+  static void reduce(DType dtype, ReduceOp op, int ranks, long[] sources, long numel, long target) {
     if (numel > 0) {
       int length = (int) Math.min(CHUNK, numel);
-      of(dtype, op, sources.length, length)
-          .reduce(dtype.byteSize(), length, sources, numel, target);
+      of(dtype, op, ranks, length).reduce(dtype.byteSize(), length, sources, numel, target);
     }
   }
 

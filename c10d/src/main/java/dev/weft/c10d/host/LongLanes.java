@@ -3,7 +3,7 @@ package dev.weft.c10d.host;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.tensor.memory.Memory;
 
-/** int64. */
+/** Sums and products of int64. */
 final class LongLanes extends Lanes {
   private final ReduceOp op;
   private final long[] acc;
@@ -34,31 +34,6 @@ final class LongLanes extends Lanes {
       case PRODUCT -> {
         for (int i = 0; i < n; i++) {
           a[i] *= b[i];
-        }
-      }
-      case MIN -> {
-        for (int i = 0; i < n; i++) {
-          a[i] = Math.min(a[i], b[i]);
-        }
-      }
-      case MAX -> {
-        for (int i = 0; i < n; i++) {
-          a[i] = Math.max(a[i], b[i]);
-        }
-      }
-      case BAND -> {
-        for (int i = 0; i < n; i++) {
-          a[i] &= b[i];
-        }
-      }
-      case BOR -> {
-        for (int i = 0; i < n; i++) {
-          a[i] |= b[i];
-        }
-      }
-      case BXOR -> {
-        for (int i = 0; i < n; i++) {
-          a[i] ^= b[i];
         }
       }
       default -> throw new IllegalArgumentException(op + " does not work on int64");

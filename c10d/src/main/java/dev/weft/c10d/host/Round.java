@@ -178,9 +178,11 @@ final class Round implements AutoCloseable, Supplier<String> {
   /** Sends pieces and waits for those of others, which it adds to {@code arrived}. */
   void pass(int phase, @Nullable Piece[] pieces, boolean[] from, @Nullable Payload[] arrived) {
     Key key = null;
-    for (int r = 0; r < pieces.length; r++) {
+    // From the next rank on, so that not all ranks send to the same one first.
+    for (int i = 1; i < pieces.length; i++) {
+      int r = (group.rank() + i) % pieces.length;
       Piece piece = pieces[r];
-      if (piece != null && r != group.rank()) {
+      if (piece != null) {
         key = key == null ? key(phase) : key;
         Loans lent = loansTo(r);
         group.link(r).lend(key, group.rank(), piece.address(), piece.bytes(), lent);

@@ -11,7 +11,7 @@ final class SharedSizes {
 
   static final String HIERARCHICAL = "WEFT_HIERARCHICAL_BYTES";
 
-  private static final int HIERARCHICAL_BYTES = 1 << 16;
+  private static final int HIERARCHICAL_BYTES = 1 << 17;
   private static final int RING_BYTES = 1 << 18;
   private static final int INLINE_BYTES = 1 << 14;
   private static final int CHUNK_BYTES = 1 << 18;

@@ -42,6 +42,7 @@ final class TcpEndpoint implements Endpoint, TcpConnection.EndListener {
             context,
             () -> {
               SharedSizes.check(environment);
+              MessageSettings.check(environment);
               return HostTransport.of(environment);
             });
     // Links that are to be slow are no memory.

@@ -2,6 +2,7 @@ package dev.weft.cli.bench;
 
 import dev.weft.bench.CollectiveBenchmark;
 import dev.weft.bench.CollectiveRuns;
+import dev.weft.c10d.host.HostOptions;
 import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -44,14 +45,23 @@ final class CollectivesCommand implements Callable<Integer> {
       description = "Of all operations, before they are measured (default: ${DEFAULT-VALUE}).")
   private double warmUp = 5;
 
+  @Option(
+      names = "--algorithm",
+      paramLabel = "OP=NAME[,...]",
+      description =
+          "How collectives over TCP move their data, as WEFT_HOST_ALGORITHM says it, such as"
+              + " all_reduce=ring (default: by size and number of ranks).")
+  private String algorithms = "";
+
   @Mixin private Output output = new Output();
 
   @Override
   public Integer call() {
+    HostOptions named = HostOptions.parse("--algorithm", algorithms);
     return output.write(
         out -> {
           for (int n : ranks) {
-            transports.forEach(t -> CollectiveRuns.run(t, n, sizes, warmUp, out));
+            transports.forEach(t -> CollectiveRuns.run(t, n, sizes, warmUp, named, out));
           }
           return 0;
         });

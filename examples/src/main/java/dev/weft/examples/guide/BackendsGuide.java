@@ -10,6 +10,7 @@ import dev.weft.c10d.LocalWorld;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.c10d.World;
 import dev.weft.c10d.fake.FakeTraffic;
+import dev.weft.c10d.host.HostOptions;
 import dev.weft.tensor.Tensor;
 import java.util.List;
 
@@ -28,6 +29,13 @@ final class BackendsGuide {
               var options = GroupOptions.DEFAULT.withBackend("host");
               Distributed.newGroup(List.of(0, 1), options).barrier().await();
             });
+  }
+
+  static void algorithms() {
+    var options =
+        GroupOptions.DEFAULT.withBackendOptions(
+            HostOptions.DEFAULT.withAlgorithm("all_reduce", "ring"));
+    Distributed.newGroup(List.of(0, 1), options).barrier().await();
   }
 
   @Ranks(0)
