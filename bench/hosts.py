@@ -16,6 +16,7 @@ import fcntl
 import heapq
 import os
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -145,6 +146,8 @@ def main():
     options = parser.parse_args()
     if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
         sys.exit("hosts.py needs root and /dev/net/tun to make network namespaces")
+    # Ended from outside, it takes hosts and ranks along all the same.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     hosts = []
     ranks = []
     stopped = threading.Event()
