@@ -34,7 +34,7 @@ final class SharedCollectives implements Algorithms {
   SharedCollectives(SharedSegment segment, HostGroup group, int ranksHere, boolean direct) {
     this.segment = segment;
     this.group = group;
-    SharedWait wait = new SharedWait(segment, group, ranksHere);
+    SharedWait wait = new SharedWait(segment, group, ranksHere, direct);
     SharedSteps steps = new SharedSteps(segment, group, wait, direct);
     Reducer reducer = new Reducer(group.size());
     this.opening = new SharedOpening(segment, group, wait);
