@@ -69,13 +69,13 @@ final class SharedCollectives implements Algorithms {
               List.of(own),
               null,
               new SharedMove.Fold(op, own, own)));
-    } else {
+    } else if (direct) {
       Signature[] unused = opening.open(round, call);
-      if (direct) {
-        lent.run(round, t.dtype(), op, own);
-      } else {
-        allReduce.run(round, t.dtype(), op, own);
-      }
+      lent.run(round, t.dtype(), op, own);
+    } else {
+      allReduce.begin(round, own);
+      Signature[] unused = opening.open(round, call);
+      allReduce.run(round, t.dtype(), op, own);
     }
     staging.finish();
   }
