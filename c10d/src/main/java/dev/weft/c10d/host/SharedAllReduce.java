@@ -57,13 +57,24 @@ final class SharedAllReduce {
     return (bytes + 63) / 64 * 64;
   }
 
+  /**
+   * Gives the first piece, before it is known whether all ranks call the same: who knows that has
+   * the piece as well. To be followed by {@link #run}, unless the group fails.
+   */
+  void begin(Round round, Piece own) {
+    give(round, cut(own), 0, steps.next());
+  }
+
+  private Cut cut(Piece own) {
+    int n = group.size();
+    return new Cut(own, n * (slotBytes / n / 64 * 64L), n);
+  }
+
   /** Reduces in place; all ranks are known to call it. */
   void run(Round round, DType dtype, ReduceOp op, Piece own) {
-    int n = group.size();
-    Cut cut = new Cut(own, n * (slotBytes / n / 64 * 64L), n);
+    Cut cut = cut(own);
     long pieces = cut.pieces();
     long first = steps.next();
-    give(round, cut, 0, first);
     for (long p = 0; p <= pieces; p++) {
       if (p + 1 < pieces) {
         give(round, cut, p + 1, given(first, p + 1));

@@ -34,7 +34,7 @@ final class SharedCollectives implements Algorithms {
   SharedCollectives(SharedSegment segment, HostGroup group, int ranksHere, boolean direct) {
     this.segment = segment;
     this.group = group;
-    SharedWait wait = new SharedWait(segment, group, ranksHere);
+    SharedWait wait = new SharedWait(segment, group, ranksHere, direct);
     SharedSteps steps = new SharedSteps(segment, group, wait, direct);
     Reducer reducer = new Reducer(group.size());
     this.opening = new SharedOpening(segment, group, wait);
@@ -69,13 +69,13 @@ final class SharedCollectives implements Algorithms {
               List.of(own),
               null,
               new SharedMove.Fold(op, own, own)));
-    } else {
+    } else if (direct) {
       Signature[] unused = opening.open(round, call);
-      if (direct) {
-        lent.run(round, t.dtype(), op, own);
-      } else {
-        allReduce.run(round, t.dtype(), op, own);
-      }
+      lent.run(round, t.dtype(), op, own);
+    } else {
+      allReduce.begin(round, own);
+      Signature[] unused = opening.open(round, call);
+      allReduce.run(round, t.dtype(), op, own);
     }
     staging.finish();
   }

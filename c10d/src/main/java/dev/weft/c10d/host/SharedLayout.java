@@ -34,8 +34,11 @@ record SharedLayout(int ranks, int inlineBytes, int slotBytes) {
   /** The last step in which a rank has begun to read memory that others lend. */
   static final int READING = 3 * APART;
 
-  /** Which counter of others a rank sleeps for, plus one; zero when it is awake. */
+  /** Which counter of which rank this one sleeps for; zero when it is awake. */
   static final int SLEEPING = 5 * APART;
+
+  /** The processor on which a rank was when it last waited, plus one. */
+  static final int PROCESSOR = 6 * APART;
 
   /** Not zero when a rank has given up, and lends nothing any more. */
   static final int REVOKED = 4 * APART;

@@ -106,6 +106,11 @@ final class SharedSegment {
     Memory.putLongRelease(base + layout.counter(rank, which), value);
   }
 
+  /** Where one of a rank's counters lies; its lower half first. */
+  long counterAddress(int rank, int which) {
+    return base + layout.counter(rank, which);
+  }
+
   /** Where a rank says what it calls. */
   long call(int rank, long sequence) {
     return base + layout.call(rank, sequence);

@@ -6,15 +6,18 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Waits for counters of other ranks, and sets this rank's: a short busy wait where each rank can
- * have a processor of its own, then some turns in which it lets others run; then it sleeps until a
- * rank that sets a counter wakes it. Where the rank's own thread goes on meanwhile, it sleeps at
- * once. Used by one thread at a time.
+ * have a processor of its own, then a while in which it lets others run; then it sleeps until the
+ * rank that it waits for sets its counter and wakes it. Where the rank's own thread goes on
+ * meanwhile, it sleeps at once. Used by one thread at a time.
  *
  * <p>A rank that goes to sleep says so and looks once more; one that has set a counter looks who
- * sleeps. Fences between the two on either side see to it that one of them notices.
+ * sleeps. Fences between the two on either side see to it that one of them notices. Processes sleep
+ * on the word that says so, see {@link Scheduling}; threads, and processes where there is no such
+ * thing, park.
  */
 final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Round.Pause {
   /** The rank takes part too late, or its data do. */
@@ -30,11 +33,11 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   private static final int SPINS_BETWEEN = 32;
 
   // Longer than it takes to wake a rank: else each of two ranks sleeps while the other is woken,
-  // call after call.
+  // call after call. Not for ever: a thread that yields may still keep its processor from the rank
+  // it waits for.
   private static final long YIELD_NANOS = 200_000;
 
-  /** Where ranks share processors, whose time others need. */
-  private static final int YIELDS_OF_MANY = 50;
+  private static final int AWAKE = 0;
 
   private final SharedSegment segment;
   private final HostGroup group;
@@ -44,30 +47,49 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   private int last;
   private long target;
   private long spinNanos = SPIN_NANOS;
+  private final boolean parks;
   private boolean yields;
   private long yieldsUntil;
+  private int processor;
+  private @Nullable Thread shortened;
 
   /**
    * A way to wait.
    *
    * @param ranksHere how many ranks share this machine's processors
+   * @param threads whether the ranks are threads of this process
    */
-  SharedWait(SharedSegment segment, HostGroup group, int ranksHere) {
+  SharedWait(SharedSegment segment, HostGroup group, int ranksHere, boolean threads) {
     this.segment = segment;
     this.group = group;
     this.spins = ranksHere <= Runtime.getRuntime().availableProcessors();
+    this.parks = threads || !Scheduling.isThere();
   }
 
   /** Sets one of this rank's counters, after all that was written before, and wakes who waits. */
   void set(int which, long value) {
     segment.setCounter(group.rank(), which, value);
     VarHandle.fullFence();
+    int said = sleeping(group.rank(), which);
     for (int r = 0; r < group.size(); r++) {
-      if (r != group.rank() && segment.counter(r, SharedLayout.SLEEPING) == which + 1) {
-        segment.setCounter(r, SharedLayout.SLEEPING, 0);
-        group.link(r).wake();
+      if (r != group.rank() && segment.counter(r, SharedLayout.SLEEPING) == said) {
+        segment.setCounter(r, SharedLayout.SLEEPING, AWAKE);
+        wake(r);
       }
     }
+  }
+
+  private void wake(int rank) {
+    if (parks) {
+      group.link(rank).wake();
+    } else {
+      Scheduling.wake(segment.counterAddress(rank, SharedLayout.SLEEPING));
+    }
+  }
+
+  /** What a rank says that sleeps for this counter of another. */
+  private static int sleeping(int rank, int which) {
+    return rank * SharedLayout.PAGE + which + 1;
   }
 
   /** Waits for one rank's counter. */
@@ -108,6 +130,9 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
       long now = System.nanoTime();
       if (start == 0) {
         start = now;
+        if (sharesProcessor()) {
+          return false;
+        }
       } else if (now - start > spinNanos) {
         spinNanos = Math.max(LEAST_SPIN_NANOS, spinNanos / 2);
         return false;
@@ -140,16 +165,50 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
 
   @Override
   public void pause(Round blocker, long nanos, int turn) {
-    if (yields) {
-      yields = spins ? System.nanoTime() < yieldsUntil : turn < YIELDS_OF_MANY;
+    if (yields && System.nanoTime() < yieldsUntil) {
+      shortenSlices();
       Spinning.yieldToOthers();
       return;
     }
-    segment.setCounter(group.rank(), SharedLayout.SLEEPING, which + 1);
-    VarHandle.fullFence();
-    if (!getAsBoolean()) {
+    int said;
+    do { // what it waits for may be there meanwhile, and another rank still missing
+      said = sleeping(first, which);
+      segment.setCounter(group.rank(), SharedLayout.SLEEPING, said);
+      VarHandle.fullFence();
+    } while (!getAsBoolean() && said != sleeping(first, which));
+    if (first < last && parks) {
       LockSupport.parkNanos(blocker, nanos);
+    } else if (first < last) {
+      Scheduling.sleep(segment.counterAddress(group.rank(), SharedLayout.SLEEPING), said);
     }
-    segment.setCounter(group.rank(), SharedLayout.SLEEPING, 0);
+    segment.setCounter(group.rank(), SharedLayout.SLEEPING, AWAKE);
+  }
+
+  /** Whether another rank of the group needs the very processor that this one is on. */
+  private boolean sharesProcessor() {
+    if (parks) {
+      return false;
+    }
+    int here = Scheduling.processor() + 1;
+    if (here != processor) {
+      processor = here;
+      segment.setCounter(group.rank(), SharedLayout.PROCESSOR, here);
+    }
+    for (int r = 0; r < group.size(); r++) {
+      if (r != group.rank()
+          && segment.counter(r, SharedLayout.PROCESSOR) == here
+          && segment.counter(r, SharedLayout.SLEEPING) == AWAKE) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private void shortenSlices() {
+    Thread here = Thread.currentThread();
+    if (!parks && shortened != here) {
+      shortened = here;
+      Scheduling.shortenSlices();
+    }
   }
 }

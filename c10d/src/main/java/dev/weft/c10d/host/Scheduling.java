@@ -1,0 +1,113 @@
+package dev.weft.c10d.host;
+
+import com.sun.jna.Native;
+import com.sun.jna.NativeLibrary;
+import com.sun.jna.Platform;
+import dev.weft.tensor.memory.Memory;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * What threads that wait ask of Linux' scheduler, by calls that Java does not have: futex(2),
+ * sched_setattr(2) and sched_getcpu(3). Stateless; any thread may call it. Nothing but {@link
+ * #isThere} may be called where that is false: on other systems, and where JNA does not load.
+ */
+final class Scheduling {
+  /** The longest sleep, after which a thread looks for what does not wake it: failures, aborts. */
+  private static final long SLEEP_NANOS = 20_000_000;
+
+  /** The least that the scheduler gives. */
+  private static final long SLICE_NANOS = 100_000;
+
+  private static final Logger LOG = LoggerFactory.getLogger(Scheduling.class);
+
+  private static final long FUTEX_WAIT = 0;
+  private static final long FUTEX_WAKE = 1;
+
+  /** A sched_attr: its size, and where the slice is. */
+  private static final int ATTRIBUTES = 48;
+
+  private static final int RUNTIME = 24;
+
+  /** The numbers of the calls. */
+  private record Numbers(long futex, long setAttributes, long getAttributes) {
+    static final Numbers X86_64 = new Numbers(202, 314, 315);
+    static final Numbers AARCH64 = new Numbers(98, 274, 275);
+  }
+
+  private static final Numbers NUMBERS = Platform.isARM() ? Numbers.AARCH64 : Numbers.X86_64;
+
+  /** A timespec, and a word that nobody sleeps on. */
+  private static final ByteBuffer CONSTANTS =
+      memory(24).putLong(0, SLEEP_NANOS / 1_000_000_000).putLong(8, SLEEP_NANOS % 1_000_000_000);
+
+  private static final long TIMEOUT = Memory.addressOf(CONSTANTS);
+  private static final boolean THERE = isUsable();
+
+  private Scheduling() {}
+
+  private static ByteBuffer memory(int bytes) {
+    return ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder());
+  }
+
+  private static boolean isUsable() {
+    boolean known = Platform.isLinux() && Platform.is64Bit();
+    if (!known || !(Platform.isIntel() || Platform.isARM())) {
+      return false;
+    }
+    try {
+      Native.register(Scheduling.class, NativeLibrary.getProcess());
+      return syscall(NUMBERS.futex(), TIMEOUT + 16, FUTEX_WAKE, 1, 0, 0, 0) == 0;
+    } catch (LinkageError e) {
+      LOG.info("ranks that sleep are woken over their connections, as JNA does not load: {}", e);
+      return false;
+    }
+  }
+
+  private static native long syscall(
+      long number, long first, long second, long third, long fourth, long fifth, long sixth);
+
+  private static native int sched_getcpu();
+
+  /** Whether this machine has it. */
+  static boolean isThere() {
+    return THERE;
+  }
+
+  /** The processor that this thread runs on, from 0. */
+  static int processor() {
+    return sched_getcpu();
+  }
+
+  /**
+   * Sleeps while a word has this value, until another thread or process wakes it, or for a while;
+   * may end early.
+   *
+   * @param word an address of memory that may be shared between processes
+   */
+  static void sleep(long word, int value) {
+    long unused = syscall(NUMBERS.futex(), word, FUTEX_WAIT, value, TIMEOUT, 0, 0);
+  }
+
+  /** Wakes a thread that sleeps on a word, of any process. */
+  static void wake(long word) {
+    long unused = syscall(NUMBERS.futex(), word, FUTEX_WAKE, 1, 0, 0, 0);
+  }
+
+  /**
+   * Has this thread run in the shortest slices there are. From Linux 6.6 on a thread that yields
+   * can go on until its slice ends, while the one it waits for has no processor; and one that has
+   * yielded pays with a slice of its time.
+   */
+  static void shortenSlices() {
+    ByteBuffer attributes = memory(ATTRIBUTES);
+    long address = Memory.addressOf(attributes);
+    // A kernel that refuses, or takes no notice, leaves the slices as they are.
+    if (syscall(NUMBERS.getAttributes(), 0, address, ATTRIBUTES, 0, 0, 0) == 0) {
+      attributes.putLong(RUNTIME, SLICE_NANOS);
+      long unused = syscall(NUMBERS.setAttributes(), 0, address, 0, 0, 0, 0);
+    }
+  }
+}
