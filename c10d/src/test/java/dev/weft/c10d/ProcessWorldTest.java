@@ -178,7 +178,17 @@ class ProcessWorldTest {
           new RankContext(2, 3, () -> store, Duration.ofMillis(300), "host", null, null, recorder);
       assertThatThrownBy(() -> last.world().backend("cpu"))
           .isInstanceOf(RendezvousException.class)
-          .hasMessageContaining("for rank 1 to come to the world of 3");
+          .hasMessageContaining("rank 2 cannot meet the others: rank 0 failed")
+          .hasMessageContaining("rank 0 waited 300 ms for ranks [1, 2]");
+    }
+    // Without a word of rank 0's: what rank 2 itself waited for.
+    try (HashStore store = new HashStore()) {
+      var recorder = dev.weft.c10d.debug.FlightRecorderConfig.fromEnvironment(Map.of());
+      RankContext last =
+          new RankContext(2, 3, () -> store, Duration.ofMillis(300), "host", null, null, recorder);
+      assertThatThrownBy(() -> last.world().backend("cpu"))
+          .isInstanceOf(RendezvousException.class)
+          .hasMessageContaining("for rank 0 to come to the world of 3");
     }
   }
 

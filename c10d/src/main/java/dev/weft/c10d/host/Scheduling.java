@@ -11,8 +11,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * What threads that wait ask of Linux' scheduler, by calls that Java does not have: futex(2),
- * sched_setattr(2) and sched_getcpu(3). Stateless; any thread may call it. Nothing but {@link
- * #isThere} may be called where that is false: on other systems, and where JNA does not load.
+ * sched_setattr(2) and sched_getcpu(3). Any thread may call it. Nothing but {@link #prepare} and
+ * {@link #isReady} may be called where the latter is false: before JNA has loaded, where it does
+ * not, and on other systems.
  */
 final class Scheduling {
   /** The longest sleep, after which a thread looks for what does not wake it: failures, aborts. */
@@ -44,7 +45,10 @@ final class Scheduling {
       memory(24).putLong(0, SLEEP_NANOS / 1_000_000_000).putLong(8, SLEEP_NANOS % 1_000_000_000);
 
   private static final long TIMEOUT = Memory.addressOf(CONSTANTS);
-  private static final boolean THERE = isUsable();
+
+  // Set once; JNA takes some tenths of a second to load, which nobody waits for.
+  private static volatile boolean ready;
+  private static boolean preparing;
 
   private Scheduling() {}
 
@@ -60,7 +64,7 @@ final class Scheduling {
     try {
       Native.register(Scheduling.class, NativeLibrary.getProcess());
       return syscall(NUMBERS.futex(), TIMEOUT + 16, FUTEX_WAKE, 1, 0, 0, 0) == 0;
-    } catch (LinkageError e) {
+    } catch (LinkageError | RuntimeException e) {
       LOG.info("ranks that sleep are woken over their connections, as JNA does not load: {}", e);
       return false;
     }
@@ -71,9 +75,20 @@ final class Scheduling {
 
   private static native int sched_getcpu();
 
-  /** Whether this machine has it. */
-  static boolean isThere() {
-    return THERE;
+  /** Begins to load what it takes, on a thread of its own; once. */
+  static synchronized void prepare() {
+    if (preparing) {
+      return;
+    }
+    preparing = true;
+    Thread loads = new Thread(() -> ready = isUsable(), "weft-scheduling");
+    loads.setDaemon(true);
+    loads.start();
+  }
+
+  /** Whether this machine has it, and it has loaded. */
+  static boolean isReady() {
+    return ready;
   }
 
   /** The processor that this thread runs on, from 0. */

@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * <p>A rank that goes to sleep says so and looks once more; one that has set a counter looks who
  * sleeps. Fences between the two on either side see to it that one of them notices. Processes sleep
  * on the word that says so, see {@link Scheduling}; threads, and processes where there is no such
- * thing, park.
+ * thing or not yet, park.
  */
 final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Round.Pause {
   /** The rank takes part too late, or its data do. */
@@ -47,7 +47,7 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   private int last;
   private long target;
   private long spinNanos = SPIN_NANOS;
-  private final boolean parks;
+  private final boolean threads;
   private boolean yields;
   private long yieldsUntil;
   private int processor;
@@ -63,7 +63,10 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
     this.segment = segment;
     this.group = group;
     this.spins = ranksHere <= Runtime.getRuntime().availableProcessors();
-    this.parks = threads || !Scheduling.isThere();
+    this.threads = threads;
+    if (!threads) {
+      Scheduling.prepare();
+    }
   }
 
   /** Sets one of this rank's counters, after all that was written before, and wakes who waits. */
@@ -72,22 +75,18 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
     VarHandle.fullFence();
     int said = sleeping(group.rank(), which);
     for (int r = 0; r < group.size(); r++) {
-      if (r != group.rank() && segment.counter(r, SharedLayout.SLEEPING) == said) {
+      long sleeps = r == group.rank() ? AWAKE : segment.counter(r, SharedLayout.SLEEPING);
+      if (sleeps == said && Scheduling.isReady()) {
         segment.setCounter(r, SharedLayout.SLEEPING, AWAKE);
-        wake(r);
+        Scheduling.wake(segment.counterAddress(r, SharedLayout.SLEEPING));
+      } else if (sleeps == -said) {
+        segment.setCounter(r, SharedLayout.SLEEPING, AWAKE);
+        group.link(r).wake();
       }
     }
   }
 
-  private void wake(int rank) {
-    if (parks) {
-      group.link(rank).wake();
-    } else {
-      Scheduling.wake(segment.counterAddress(rank, SharedLayout.SLEEPING));
-    }
-  }
-
-  /** What a rank says that sleeps for this counter of another. */
+  /** What a rank says that sleeps for this counter of another; its negative where it parks. */
   private static int sleeping(int rank, int which) {
     return rank * SharedLayout.PAGE + which + 1;
   }
@@ -170,10 +169,11 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
       Spinning.yieldToOthers();
       return;
     }
+    boolean parks = threads || !Scheduling.isReady();
     int said;
     do { // what it waits for may be there meanwhile, and another rank still missing
       said = sleeping(first, which);
-      segment.setCounter(group.rank(), SharedLayout.SLEEPING, said);
+      segment.setCounter(group.rank(), SharedLayout.SLEEPING, parks ? -said : said);
       VarHandle.fullFence();
     } while (!getAsBoolean() && said != sleeping(first, which));
     if (first < last && parks) {
@@ -186,7 +186,7 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
 
   /** Whether another rank of the group needs the very processor that this one is on. */
   private boolean sharesProcessor() {
-    if (parks) {
+    if (threads || !Scheduling.isReady()) {
       return false;
     }
     int here = Scheduling.processor() + 1;
@@ -206,7 +206,7 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
 
   private void shortenSlices() {
     Thread here = Thread.currentThread();
-    if (!parks && shortened != here) {
+    if (!threads && shortened != here && Scheduling.isReady()) {
       shortened = here;
       Scheduling.shortenSlices();
     }
