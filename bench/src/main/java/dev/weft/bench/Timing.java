@@ -7,11 +7,13 @@ import java.util.Arrays;
 import java.util.function.Function;
 import java.util.function.IntFunction;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /** Times calls on the calling thread, after the compiler has had its time. */
 final class Timing {
   private static final int ROUNDS = 7;
-  private static final CompilationMXBean COMPILER = ManagementFactory.getCompilationMXBean();
+  private static final @Nullable CompilationMXBean COMPILER =
+      ManagementFactory.getCompilationMXBean(); // null with -Xint
   private static final long QUIET_NANOS = 200_000_000;
 
   /** How many times as long as asked for a warm-up may go on. */
@@ -62,14 +64,14 @@ final class Timing {
    */
   private void warmUp(Supplier<?> call, int n) {
     long begin = System.nanoTime();
-    long compiled = COMPILER.getTotalCompilationTime();
+    long compiled = compiledMillis();
     long quietSince = begin;
     long quiet = Math.min(QUIET_NANOS, warmUpNanos);
     while (true) {
       double unused = round(call, n);
       long now = System.nanoTime();
       long spent = now - begin;
-      long total = COMPILER.getTotalCompilationTime();
+      long total = compiledMillis();
       if (total != compiled) {
         compiled = total;
         quietSince = now;
@@ -79,6 +81,10 @@ final class Timing {
         return;
       }
     }
+  }
+
+  private static long compiledMillis() {
+    return COMPILER == null ? 0 : COMPILER.getTotalCompilationTime();
   }
 
   // Read by nobody; keeps results from being optimised away.

@@ -124,26 +124,29 @@ final class HostGroup implements Round.Pause {
     }
   }
 
-  /** Whether {@link #checkAlive} throws. */
+  /** Whether {@link #checkAlive} throws for a new operation. */
   boolean hasEnded() {
     HostGroup all = whole == null ? this : whole;
     return all.aborted != null || mailbox().givenUp(all.id) != null;
   }
 
   /**
-   * Throws if the group was aborted, or another rank has given up.
+   * Throws if the group was aborted, or another rank has given up this operation or one before:
+   * what came before that one can still end.
    *
    * @param what cannot end then, in words
+   * @param sequence the operation's number in the whole group
    */
-  void checkAlive(Supplier<String> what) {
+  void checkAlive(Supplier<String> what, long sequence) {
     Throwable cause = whole == null ? aborted : whole.aborted;
     if (cause != null) {
       throw new DistributedException(
           what.get() + " cannot end: the group was aborted: " + cause, cause);
     }
-    PeerFailedException gone = mailbox().givenUp(whole == null ? id : whole.id);
-    if (gone != null) {
-      throw new PeerFailedException(what.get() + " cannot end: " + gone.getMessage(), gone);
+    Mailbox.GivenUp gone = mailbox().givenUp(whole == null ? id : whole.id);
+    if (gone != null && sequence >= gone.sequence()) {
+      throw new PeerFailedException(
+          what.get() + " cannot end: " + gone.why().getMessage(), gone.why());
     }
   }
 

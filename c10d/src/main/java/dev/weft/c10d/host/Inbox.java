@@ -55,6 +55,7 @@ final class Inbox {
       discarded = true;
       all = List.copyOf(messages);
       messages.clear();
+      count = 0;
     }
     all.forEach(Inbox::release);
   }

@@ -16,10 +16,13 @@ final class Mailbox implements PeerListener {
   private final Set<Thread> waiters = ConcurrentHashMap.newKeySet();
   private final Set<Integer> left = ConcurrentHashMap.newKeySet();
   private final Set<Watcher> watchers = ConcurrentHashMap.newKeySet();
-  private final ConcurrentHashMap<Long, PeerFailedException> givenUp = new ConcurrentHashMap<>();
+  private final ConcurrentHashMap<Long, GivenUp> givenUp = new ConcurrentHashMap<>();
   private final ParcelBox parcels = new ParcelBox();
   private volatile @Nullable Failure failure;
   private volatile boolean closed;
+
+  /** The first collective that cannot end, and why. */
+  record GivenUp(long sequence, PeerFailedException why) {}
 
   /** Hears that another rank has ended; a null failure means well. */
   interface Watcher {
@@ -42,11 +45,9 @@ final class Mailbox implements PeerListener {
 
   void deliver(Key key, Message message) {
     if (key.phase() == Key.GIVEN_UP) {
-      String why = message.text();
-      PeerFailedException first = givenUp.putIfAbsent(key.group(), new PeerFailedException(why));
-      if (first == null) {
-        wakeAll();
-      }
+      GivenUp told = new GivenUp(key.sequence(), new PeerFailedException(message.text()));
+      givenUp.merge(key.group(), told, (a, b) -> b.sequence() < a.sequence() ? b : a);
+      wakeAll();
       return;
     }
     inbox(key).add(message);
@@ -74,8 +75,8 @@ final class Mailbox implements PeerListener {
     parcels.closeGroup(group);
   }
 
-  /** Why another rank has given up the collectives of a group, or null. */
-  @Nullable PeerFailedException givenUp(long group) {
+  /** The first collective of a group that another rank has given up, or null. */
+  @Nullable GivenUp givenUp(long group) {
     return givenUp.isEmpty() ? null : givenUp.get(group);
   }
 

@@ -83,13 +83,21 @@ final class OperationQueue {
         r.awaitLoans();
       } catch (RuntimeException | Error e) {
         broken = e;
-        tellOthers(e);
-        boolean unused = fail(e);
+        try {
+          tellOthers(e);
+        } finally {
+          boolean unused = fail(e);
+        }
         return;
       } finally {
         round = null;
       }
-      boolean unused = complete();
+      try {
+        boolean unused = complete();
+      } catch (RuntimeException | Error e) { // of the memory that it held
+        broken = e;
+        boolean unused = fail(e);
+      }
     }
 
     /** The others know of what is common to all, and of what each finds out by itself. */
@@ -103,14 +111,14 @@ final class OperationQueue {
       try {
         int rank = group.globalRank(group.rank());
         group.giveUp(sequenceNumber(), "rank " + rank + " has given up " + call + ": " + e);
-      } catch (RuntimeException other) {
+      } catch (RuntimeException | Error other) {
         e.addSuppressed(other); // nobody is there to be told
       }
     }
 
     @Override
     public void await() {
-      // An interrupt ends the wait, not the operation.
+      // An interrupt ends the wait; and the operation where this thread carries it out.
       Thread here = Thread.currentThread();
       if (!isCompleted() && here == caller && !here.isInterrupted()) {
         help(this);
@@ -142,23 +150,26 @@ final class OperationQueue {
     lock.lock();
     try {
       check(name);
-      task = new Task(name, ++sequence, timeout, outputs, held, body);
       boolean free = !running && queue.isEmpty();
       here = free && (!async || group.size() == 1); // alone, it waits for nobody
+      if (free && !here) {
+        wakeProgress(); // first: where there are no threads left, nothing has been counted
+      }
+      task = new Task(name, ++sequence, timeout, outputs, held, body);
       if (here) {
         running = true;
       } else {
-        if (free) {
-          wakeProgress();
-        }
         queue.add(task);
       }
     } finally {
       lock.unlock();
     }
     if (here) {
-      task.run(true);
-      release();
+      try {
+        task.run(true);
+      } finally {
+        release();
+      }
     }
     if (!async) {
       task.await();
@@ -179,7 +190,7 @@ final class OperationQueue {
       throw HostGroup.peerFailed(name + " in group " + group.describe(), failure);
     }
     if (group.hasEnded()) {
-      group.checkAlive(() -> name + " in group " + group.describe());
+      group.checkAlive(() -> name + " in group " + group.describe(), Long.MAX_VALUE);
     }
   }
 

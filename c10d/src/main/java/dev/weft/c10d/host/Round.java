@@ -93,6 +93,11 @@ final class Round implements AutoCloseable, Supplier<String> {
     return sequence;
   }
 
+  /** The number of the call that it is, or is a step of. */
+  private long wholeSequence() {
+    return whole == null ? sequence : whole.wholeSequence();
+  }
+
   String describe() {
     if (whole != null) {
       return whole.describe();
@@ -309,7 +314,7 @@ final class Round implements AutoCloseable, Supplier<String> {
       if (failure != null) {
         throw HostGroup.peerFailed(describe(), failure);
       }
-      group.checkAlive(this);
+      group.checkAlive(this, wholeSequence());
       if (deadline.hasPassed()) {
         throw new OperationTimeoutException(
             describe()
@@ -380,7 +385,7 @@ final class Round implements AutoCloseable, Supplier<String> {
         if (failure != null) {
           throw HostGroup.peerFailed(describe(), failure);
         }
-        group.checkAlive(this);
+        group.checkAlive(this, wholeSequence());
         if (!left.isEmpty()) {
           checkLeft(left, absent.get());
         }

@@ -4,6 +4,7 @@ import com.sun.jna.Native;
 import com.sun.jna.NativeLibrary;
 import com.sun.jna.Platform;
 import dev.weft.tensor.memory.Memory;
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.slf4j.Logger;
@@ -31,6 +32,12 @@ final class Scheduling {
   private static final int ATTRIBUTES = 48;
 
   private static final int RUNTIME = 24;
+  private static final int POLICY = 4;
+  private static final int NORMAL = 0;
+  private static final int BATCH = 3;
+
+  private static final ThreadLocal<boolean[]> SHORTENED =
+      ThreadLocal.withInitial(() -> new boolean[1]);
 
   /** The numbers of the calls. */
   private record Numbers(long futex, long setAttributes, long getAttributes) {
@@ -63,11 +70,16 @@ final class Scheduling {
     }
     try {
       Native.register(Scheduling.class, NativeLibrary.getProcess());
-      return syscall(NUMBERS.futex(), TIMEOUT + 16, FUTEX_WAKE, 1, 0, 0, 0) == 0;
+      if (syscall(NUMBERS.futex(), TIMEOUT + 16, FUTEX_WAKE, 1, 0, 0, 0) == 0) {
+        return true;
+      }
+      LOG.info("ranks that sleep are woken over their connections: futex(2) is refused");
     } catch (LinkageError | RuntimeException e) {
-      LOG.info("ranks that sleep are woken over their connections, as JNA does not load: {}", e);
-      return false;
+      LOG.info(
+          "ranks that sleep are woken over their connections, as JNA does not load: {}",
+          e.toString());
     }
+    return false;
   }
 
   private static native long syscall(
@@ -111,18 +123,40 @@ final class Scheduling {
     long unused = syscall(NUMBERS.futex(), word, FUTEX_WAKE, 1, 0, 0, 0);
   }
 
+  /** The length of this thread's slices in ns as the scheduler tells it, 0 for its own choice. */
+  static long slice() {
+    ByteBuffer attributes = memory(ATTRIBUTES);
+    try {
+      long address = Memory.addressOf(attributes);
+      long failed = syscall(NUMBERS.getAttributes(), 0, address, ATTRIBUTES, 0, 0, 0);
+      return failed == 0 ? attributes.getLong(RUNTIME) : 0;
+    } finally {
+      Reference.reachabilityFence(attributes);
+    }
+  }
+
   /**
    * Has this thread run in the shortest slices there are. From Linux 6.6 on a thread that yields
    * can go on until its slice ends, while the one it waits for has no processor; and one that has
-   * yielded pays with a slice of its time.
+   * yielded pays with a slice of its time. For good; repeated calls of a thread cost nothing.
    */
   static void shortenSlices() {
+    if (SHORTENED.get()[0]) {
+      return;
+    }
+    SHORTENED.get()[0] = true;
     ByteBuffer attributes = memory(ATTRIBUTES);
-    long address = Memory.addressOf(attributes);
-    // A kernel that refuses, or takes no notice, leaves the slices as they are.
-    if (syscall(NUMBERS.getAttributes(), 0, address, ATTRIBUTES, 0, 0, 0) == 0) {
-      attributes.putLong(RUNTIME, SLICE_NANOS);
-      long unused = syscall(NUMBERS.setAttributes(), 0, address, 0, 0, 0, 0);
+    try {
+      long address = Memory.addressOf(attributes);
+      // A kernel that refuses, or takes no notice, leaves the slices as they are; and so do the
+      // policies that are no time sharing, where the field is something else.
+      if (syscall(NUMBERS.getAttributes(), 0, address, ATTRIBUTES, 0, 0, 0) == 0
+          && (attributes.getInt(POLICY) == NORMAL || attributes.getInt(POLICY) == BATCH)) {
+        attributes.putLong(RUNTIME, SLICE_NANOS);
+        long unused = syscall(NUMBERS.setAttributes(), 0, address, 0, 0, 0, 0);
+      }
+    } finally {
+      Reference.reachabilityFence(attributes);
     }
   }
 }

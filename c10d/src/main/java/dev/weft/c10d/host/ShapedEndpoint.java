@@ -102,6 +102,7 @@ final class ShapedEndpoint implements Endpoint, Runnable {
       synchronized (queue) {
         Held first = queue.peek();
         if (first == null && closed) {
+          broken = true; // what comes later is dropped
           return;
         }
         wait = first == null ? Long.MAX_VALUE : first.due - System.nanoTime();
@@ -113,7 +114,12 @@ final class ShapedEndpoint implements Endpoint, Runnable {
         LockSupport.parkNanos(this, wait);
         continue;
       }
-      next.deliver.run();
+      try {
+        next.deliver.run();
+      } catch (RuntimeException | Error e) {
+        next.drop.run();
+        throw e;
+      }
     }
   }
 

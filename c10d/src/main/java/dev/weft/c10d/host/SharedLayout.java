@@ -40,6 +40,9 @@ record SharedLayout(int ranks, int inlineBytes, int slotBytes) {
   /** The processor on which a rank was when it last waited, plus one. */
   static final int PROCESSOR = 6 * APART;
 
+  /** Not zero when a rank can wake others that sleep on their words. */
+  static final int WAKES = 7 * APART;
+
   /** Not zero when a rank has given up, and lends nothing any more. */
   static final int REVOKED = 4 * APART;
 

@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Waits for counters of other ranks, and sets this rank's: a short busy wait where each rank can
@@ -51,7 +50,7 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   private boolean yields;
   private long yieldsUntil;
   private int processor;
-  private @Nullable Thread shortened;
+  private boolean wakes;
 
   /**
    * A way to wait.
@@ -71,12 +70,16 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
 
   /** Sets one of this rank's counters, after all that was written before, and wakes who waits. */
   void set(int which, long value) {
+    if (!wakes && !threads && Scheduling.isReady()) {
+      wakes = true;
+      segment.setCounter(group.rank(), SharedLayout.WAKES, 1);
+    }
     segment.setCounter(group.rank(), which, value);
     VarHandle.fullFence();
     int said = sleeping(group.rank(), which);
     for (int r = 0; r < group.size(); r++) {
       long sleeps = r == group.rank() ? AWAKE : segment.counter(r, SharedLayout.SLEEPING);
-      if (sleeps == said && Scheduling.isReady()) {
+      if (sleeps == said) {
         segment.setCounter(r, SharedLayout.SLEEPING, AWAKE);
         Scheduling.wake(segment.counterAddress(r, SharedLayout.SLEEPING));
       } else if (sleeps == -said) {
@@ -169,10 +172,11 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
       Spinning.yieldToOthers();
       return;
     }
-    boolean parks = threads || !Scheduling.isReady();
+    boolean parks;
     int said;
     do { // what it waits for may be there meanwhile, and another rank still missing
       said = sleeping(first, which);
+      parks = threads || !Scheduling.isReady() || segment.counter(first, SharedLayout.WAKES) == 0;
       segment.setCounter(group.rank(), SharedLayout.SLEEPING, parks ? -said : said);
       VarHandle.fullFence();
     } while (!getAsBoolean() && said != sleeping(first, which));
@@ -205,9 +209,7 @@ final class SharedWait implements BooleanSupplier, Supplier<List<Integer>>, Roun
   }
 
   private void shortenSlices() {
-    Thread here = Thread.currentThread();
-    if (!threads && shortened != here && Scheduling.isReady()) {
-      shortened = here;
+    if (!threads && Scheduling.isReady()) {
       Scheduling.shortenSlices();
     }
   }

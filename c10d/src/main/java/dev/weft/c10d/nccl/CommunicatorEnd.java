@@ -52,6 +52,10 @@ final class CommunicatorEnd {
     try {
       Cuda.bind(communicator.device());
       abortHandle();
+      Throwable cause = communicator.failure();
+      if (cause != null) {
+        works.failAll(cause);
+      }
       finish();
     } finally {
       if (mine) {
@@ -81,7 +85,8 @@ final class CommunicatorEnd {
     boolean allKnown = false;
     while (!allKnown || communicator.failure() != null || works.mayBeOnDevice()) {
       if (communicator.failure() != null || deadline.hasPassed()) {
-        communicator.abort(cause);
+        communicator.refuse(cause); // its works fail after the abort: they may be locked before
+        abort();
         synchronized (this) {
           return ending;
         }

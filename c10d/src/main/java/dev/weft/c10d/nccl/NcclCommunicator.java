@@ -158,6 +158,7 @@ final class NcclCommunicator {
       @Nullable CudaEvent after,
       @Nullable Staging staging,
       Body body) {
+    boolean given = false;
     use.lock();
     try {
       Throwable f = failure;
@@ -182,6 +183,7 @@ final class NcclCommunicator {
         if (before != null && before.stream() != on && !before.hasEnded()) {
           before.followedOn(on);
         }
+        given = true;
         settle(work.opName(), body.run(this, on.handle()));
         if (staging != null) {
           staging.finish(on);
@@ -199,7 +201,11 @@ final class NcclCommunicator {
       }
     } catch (RuntimeException | Error e) {
       work.fail(e);
-      works.add(work); // its memory is let go of with the communicator
+      if (given) {
+        works.add(work); // its memory is let go of with the communicator
+      } else {
+        work.letGo();
+      }
       throw e;
     } finally {
       use.unlock();

@@ -4,6 +4,7 @@ import dev.weft.c10d.Deadline;
 import dev.weft.c10d.DistributedException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -44,7 +45,7 @@ final class NcclExit {
     List<NcclCommunicator> communicators;
     synchronized (NcclExit.class) {
       ending = true;
-      communicators = NcclMonitor.communicators();
+      communicators = new ArrayList<>(NcclMonitor.communicators());
     }
     for (NcclCommunicator c : communicators) {
       c.refuse();
@@ -52,6 +53,7 @@ final class NcclExit {
     Deadline deadline = Deadline.after(GRACE);
     DistributedException cause = new DistributedException("the process ends");
     List<Thread> aborts = new ArrayList<>();
+    communicators.sort(Comparator.comparing(c -> c.failure() == null)); // those do not wait
     for (NcclCommunicator c : communicators) {
       Thread abort = c.end().abortUnlessIdle(deadline, cause);
       if (abort != null) {

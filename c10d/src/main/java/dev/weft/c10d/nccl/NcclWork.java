@@ -46,8 +46,9 @@ final class NcclWork implements Work {
   private final long started = System.nanoTime();
   private volatile State state = State.POSTED;
   private volatile @Nullable Throwable failure;
-  // Guarded by this: the reaper may give the event back to the pool.
-  private @Nullable CudaEvent end;
+  // Changed under the lock: the reaper may give the event back to the pool, once it is done. It is
+  // asked without the lock: such a call can wait for as long as a kernel runs.
+  private volatile @Nullable CudaEvent end;
   private @Nullable CudaStream stream;
   private @Nullable NcclCommunicator communicator;
   private Storage[] held = NONE;
@@ -109,11 +110,9 @@ final class NcclWork implements Work {
     if (s == State.POSTED) {
       return false;
     }
-    synchronized (this) {
-      CudaEvent e = end;
-      if (e != null && !e.isDone()) {
-        return false;
-      }
+    CudaEvent e = end;
+    if (e != null && !e.isDone()) {
+      return hasEnded(); // then the event may be another's by now
     }
     finish();
     return true;
@@ -167,17 +166,21 @@ final class NcclWork implements Work {
   }
 
   /** The device has been given it, and has not been seen to be done with it. */
-  synchronized boolean wasLaunched() {
+  boolean wasLaunched() {
     return end != null;
   }
 
   /** After a failure: lets go of the memory if the device is done all the same. */
-  synchronized boolean letGoWhenDone() {
+  boolean letGoWhenDone() {
     CudaEvent e = end;
     if (e == null || !e.isDone()) {
       return false;
     }
-    letGo();
+    synchronized (this) {
+      if (end == e) {
+        letGo();
+      }
+    }
     return true;
   }
 

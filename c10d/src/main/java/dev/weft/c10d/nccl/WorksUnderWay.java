@@ -84,10 +84,22 @@ final class WorksUnderWay {
       }
     }
     dropEnded();
-    synchronized (this) {
-      failed.removeIf(NcclWork::letGoWhenDone);
-    }
+    letGoOfFailed();
     return first;
+  }
+
+  /** Asks the device without the lock: such a call can wait for as long as a kernel runs. */
+  private void letGoOfFailed() {
+    List<NcclWork> there;
+    synchronized (this) {
+      there = List.copyOf(failed);
+    }
+    List<NcclWork> done = there.stream().filter(NcclWork::letGoWhenDone).toList();
+    if (!done.isEmpty()) {
+      synchronized (this) {
+        boolean unused = failed.removeAll(done);
+      }
+    }
   }
 
   /** Ends those that the device is done with; false where one goes on. */

@@ -1,5 +1,6 @@
 package dev.weft.c10d.host;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.weft.c10d.GroupContext;
@@ -54,5 +55,37 @@ class OperationQueueTest {
         .isInstanceOf(PeerFailedException.class)
         .hasMessageEndingWith("cannot end: " + why);
     assertThatThrownBy(() -> call(second, (round, staging) -> {})).hasMessageContaining(why);
+  }
+
+  /** Where memory is short, what is said of an error may fail as well. */
+  @Test
+  void anErrorThatCannotBeToldLeavesTheQueueInOrder() {
+    OperationQueue queue = queue(0);
+    Error odd =
+        new Error() {
+          private boolean asked;
+
+          @Override
+          public String toString() {
+            if (!asked) {
+              asked = true;
+              throw new OutOfMemoryError("no room for words");
+            }
+            return "odd";
+          }
+        };
+    Throwable thrown = null;
+    try {
+      call(
+          queue,
+          (round, staging) -> {
+            throw odd;
+          });
+    } catch (Error e) {
+      thrown = e;
+    }
+    assertThat(thrown == odd).isTrue();
+    assertThat(odd.getSuppressed()).hasSize(1);
+    assertThat(queue.close(Duration.ofSeconds(5))).isTrue();
   }
 }

@@ -27,7 +27,9 @@ class SchedulingTest {
   @BeforeAll
   static void load() throws InterruptedException {
     Scheduling.prepare();
+    long end = System.nanoTime() + 30_000_000_000L;
     while (!Scheduling.isReady()) {
+      assertThat(System.nanoTime()).as("JNA loads within 30 s").isLessThan(end);
       Thread.sleep(10);
     }
   }
@@ -47,9 +49,13 @@ class SchedulingTest {
   @Test
   void sleepEndsByItselfAndByAWake() throws InterruptedException {
     word.putInt(0, 1);
-    long start = System.nanoTime();
-    Scheduling.sleep(address, 1);
-    assertThat(System.nanoTime() - start).isGreaterThan(EARLY_NANOS);
+    long longest = 0;
+    for (int i = 0; i < 3; i++) { // a signal may end one early
+      long start = System.nanoTime();
+      Scheduling.sleep(address, 1);
+      longest = Math.max(longest, System.nanoTime() - start);
+    }
+    assertThat(longest).isGreaterThan(EARLY_NANOS);
 
     long best = Long.MAX_VALUE;
     for (int i = 0; i < TRIES; i++) {
@@ -76,9 +82,20 @@ class SchedulingTest {
   }
 
   @Test
-  void processorsHaveNumbersAndSlicesCanBeShortened() {
+  void processorsHaveNumbersAndSlicesCanBeShortened() throws InterruptedException {
     assertThat(Scheduling.processor()).isNotNegative();
-    Scheduling.shortenSlices();
-    assertThat(Scheduling.processor()).isNotNegative();
+    long[] slices = new long[2];
+    Thread other =
+        new Thread(
+            () -> {
+              slices[0] = Scheduling.slice();
+              Scheduling.shortenSlices();
+              slices[1] = Scheduling.slice();
+            });
+    other.start();
+    other.join();
+    // Kernels before 6.6 have no slices of a thread's own: they tell 0.
+    assertThat(slices[1]).isIn(0L, 100_000L);
+    assertThat(slices[1]).isLessThanOrEqualTo(Math.max(slices[0], 100_000L));
   }
 }
