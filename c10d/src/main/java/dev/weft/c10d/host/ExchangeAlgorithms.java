@@ -43,21 +43,15 @@ class ExchangeAlgorithms implements Algorithms {
     int n = round.group().size();
     MessageAlgorithm table = MessageTable.allReduce(own.bytes(), n);
     MessageAlgorithm chosen = settings.choose("all_reduce", table);
-    if (chosen == MessageAlgorithm.RING && MessageTable.isHalf(dtype)) {
+    if (chosen == MessageAlgorithm.HIERARCHICAL) {
+      chosen = table; // not several hosts with several ranks each: as if nothing was named
+    } else if (chosen == MessageAlgorithm.RING && MessageTable.isHalf(dtype)) {
       chosen = MessageAlgorithm.DIRECT;
     }
     switch (chosen) {
       case FLAT -> MessageAllReduce.flat(round, call, dtype, op, own);
       case RING -> MessageAllReduce.ring(round, call, dtype, op, own);
-      case DIRECT -> MessageAllReduce.direct(round, call, dtype, op, own);
-      // Not several hosts with several ranks each: as if nothing was named.
-      default -> {
-        if (table == MessageAlgorithm.FLAT) {
-          MessageAllReduce.flat(round, call, dtype, op, own);
-        } else {
-          MessageAllReduce.direct(round, call, dtype, op, own);
-        }
-      }
+      default -> MessageAllReduce.direct(round, call, dtype, op, own);
     }
   }
 

@@ -29,7 +29,11 @@ final class Pieces {
   }
 
   static long[] counts(List<Piece> pieces, DType dtype) {
-    return pieces.stream().mapToLong(p -> p.bytes() / dtype.byteSize()).toArray();
+    long[] out = new long[pieces.size()];
+    for (int r = 0; r < out.length; r++) {
+      out[r] = pieces.get(r).bytes() / dtype.byteSize();
+    }
+    return out;
   }
 
   static @Nullable Piece[] toAll(Round round, Piece piece) {

@@ -3,7 +3,6 @@ package dev.weft.c10d.host;
 import dev.weft.c10d.ReduceOp;
 import dev.weft.tensor.DType;
 import dev.weft.tensor.StridedTensor;
-import dev.weft.tensor.memory.Memory;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -119,9 +118,9 @@ final class SharedCollectives implements Algorithms {
   public void allGather(
       Round round, Staging staging, String name, List<Piece> outputs, Piece input, DType dtype) {
     long[] sent = {input.bytes() / dtype.byteSize()};
-    Signature call = new Signature(name, dtype, "", -1, null, sent, counts(outputs, dtype));
+    Signature call = new Signature(name, dtype, "", -1, null, sent, Pieces.counts(outputs, dtype));
     mover.run(round, new SharedMove(call, dtype, true, ALL, ALL, List.of(input), outputs, null));
-    move(input, outputs.get(group.rank()));
+    Pieces.move(input, outputs.get(group.rank()));
     staging.finish();
   }
 
@@ -136,7 +135,7 @@ final class SharedCollectives implements Algorithms {
       ReduceOp op) {
     long[] received = {output.bytes() / dtype.byteSize()};
     Signature call =
-        new Signature(name, dtype, op.toString(), -1, null, counts(inputs, dtype), received);
+        new Signature(name, dtype, op.toString(), -1, null, Pieces.counts(inputs, dtype), received);
     SharedMove.Fold fold = new SharedMove.Fold(op, inputs.get(group.rank()), output);
     mover.run(round, new SharedMove(call, dtype, false, ALL, ALL, inputs, null, fold));
     staging.finish();
@@ -151,9 +150,10 @@ final class SharedCollectives implements Algorithms {
       List<Piece> inputs,
       DType dtype) {
     Signature call =
-        new Signature(name, dtype, "", -1, null, counts(inputs, dtype), counts(outputs, dtype));
+        new Signature(
+            name, dtype, "", -1, null, Pieces.counts(inputs, dtype), Pieces.counts(outputs, dtype));
     mover.run(round, new SharedMove(call, dtype, false, ALL, ALL, inputs, outputs, null));
-    move(inputs.get(group.rank()), outputs.get(group.rank()));
+    Pieces.move(inputs.get(group.rank()), outputs.get(group.rank()));
     staging.finish();
   }
 
@@ -166,12 +166,12 @@ final class SharedCollectives implements Algorithms {
       int root,
       DType dtype) {
     long[] sent = {input.bytes() / dtype.byteSize()};
-    long[] received = outputs == null ? null : counts(outputs, dtype);
+    long[] received = outputs == null ? null : Pieces.counts(outputs, dtype);
     Signature call = new Signature("gather", dtype, "", root, null, sent, received);
     List<Piece> give = outputs == null ? List.of(input) : null;
     mover.run(round, new SharedMove(call, dtype, true, ALL, root, give, outputs, null));
     if (outputs != null) {
-      move(input, outputs.get(root));
+      Pieces.move(input, outputs.get(root));
       staging.finish();
     }
   }
@@ -184,13 +184,13 @@ final class SharedCollectives implements Algorithms {
       @Nullable List<Piece> inputs,
       int root,
       DType dtype) {
-    long[] sent = inputs == null ? null : counts(inputs, dtype);
+    long[] sent = inputs == null ? null : Pieces.counts(inputs, dtype);
     long[] received = {output.bytes() / dtype.byteSize()};
     Signature call = new Signature("scatter", dtype, "", root, null, sent, received);
     List<Piece> into = inputs == null ? java.util.Collections.nCopies(group.size(), output) : null;
     mover.run(round, new SharedMove(call, dtype, false, root, ALL, inputs, into, null));
     if (inputs != null) {
-      move(inputs.get(root), output);
+      Pieces.move(inputs.get(root), output);
     }
     staging.finish();
   }
@@ -205,20 +205,6 @@ final class SharedCollectives implements Algorithms {
     // Memory that a thread still works on stays mapped until the thread has let go of it.
     if (idle) {
       segment.release();
-    }
-  }
-
-  private static long[] counts(List<Piece> pieces, DType dtype) {
-    long[] out = new long[pieces.size()];
-    for (int r = 0; r < out.length; r++) {
-      out[r] = pieces.get(r).bytes() / dtype.byteSize();
-    }
-    return out;
-  }
-
-  private static void move(Piece from, Piece to) {
-    if (from.address() != to.address()) {
-      Memory.copy(from.address(), to.address(), from.bytes());
     }
   }
 }

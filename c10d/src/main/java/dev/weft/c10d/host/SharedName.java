@@ -37,7 +37,10 @@ record SharedName(String place, long process, long started, String token) {
               + "(?:([0-9a-f]{1,8})-([0-9]{1,18})-([0-9]{1,18})-)?([0-9a-f]{"
               + 2 * SharedSegment.TOKEN
               + "})");
-  private static final Path BOOT_ID = Path.of("/proc/sys/kernel/random/boot_id");
+
+  /** What this machine has called itself since it started. */
+  static final Path BOOT_ID = Path.of("/proc/sys/kernel/random/boot_id");
+
   private static final Path CONTAINER = Path.of("/proc/self/ns/pid");
   private static final @Nullable String HERE = here();
   private static final String NOWHERE = "0";

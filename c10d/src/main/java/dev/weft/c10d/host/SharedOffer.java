@@ -29,7 +29,6 @@ record SharedOffer(String machine, Path file, String token, SharedLayout layout)
 
   private static final Logger LOG = LoggerFactory.getLogger(SharedOffer.class);
   private static final Path DEFAULT_FOLDER = Path.of("/dev/shm");
-  private static final Path BOOT_ID = Path.of("/proc/sys/kernel/random/boot_id");
 
   /** A name for a new file; what is left of others in its folder is removed. */
   static Path newFile(Map<String, String> environment) {
@@ -100,9 +99,9 @@ record SharedOffer(String machine, Path file, String token, SharedLayout layout)
       return named.strip().replace('\n', ' ');
     }
     try {
-      return Files.readString(BOOT_ID, UTF_8).trim();
+      return Files.readString(SharedName.BOOT_ID, UTF_8).trim();
     } catch (IOException e) {
-      LOG.debug("this machine has no {}", BOOT_ID, e);
+      LOG.debug("this machine has no {}", SharedName.BOOT_ID, e);
       return "unknown";
     }
   }
